@@ -1,0 +1,246 @@
+"""The effect bus: asks the world for something and records that it did.
+
+The pipeline dispatches an effect under a handler key; the handler that the world registered there serves it,
+delivers items while it runs (a stream's deltas) and lands one outcome. Every dispatch is one record in the log,
+whatever becomes of it. Nothing else in a session talks to the world. Left out: deciding whether a call may run
+(the tool engine does) and what the payloads mean.
+
+Ties: a handler lands from a clock call of order ``DELIVERY``, so an outcome that falls on the instant of a
+cancellation comes first and stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from bargein.sim.kernel.cancel import Cause
+from bargein.sim.kernel.clock import Clock
+from bargein.sim.kernel.errors import VoidRun
+
+__all__ = ["Effect", "EffectBus", "EffectKind", "Handler", "Outcome", "Status"]
+
+
+class EffectKind(StrEnum):
+    """What an effect asks for; the set is closed."""
+
+    COMPLETION = "completion"
+    TOOL_CALL = "tool_call"
+    MEMORY = "memory"
+    RETRIEVAL = "retrieval"
+    CUSTOM = "custom"
+
+
+class Status(StrEnum):
+    """How an effect ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    """The world reported a failure; the value is its message."""
+    CRASHED = "crashed"
+    """The handler's own code raised; the value says what."""
+    CANCELLED = "cancelled"
+    """Stopped by whoever dispatched it; the value is the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an effect came to."""
+
+    status: Status
+    value: Any = None
+
+
+class Effect:
+    """One thing asked of the world, and its record.
+
+    Attributes:
+        id: position in the log, from 0.
+        key: the handler it went to, such as ``agent/tool:book_table#0``.
+        kind: what it asks for.
+        payload: the request; the kind says of which type.
+        parent: id of the effect on whose behalf this one was dispatched, if any.
+        scope: the run it belongs to, such as ``t2``.
+        dispatched_at_us, landed_at_us: virtual instants; the second is ``None`` while it runs.
+        outcome: ``None`` while it runs.
+        items: how many stream items were delivered.
+
+    Invariant: an effect lands exactly once; what comes after is dropped.
+    """
+
+    __slots__ = (
+        "_bus",
+        "_on_item",
+        "_on_landed",
+        "_stop",
+        "dispatched_at_us",
+        "id",
+        "items",
+        "key",
+        "kind",
+        "landed_at_us",
+        "outcome",
+        "parent",
+        "payload",
+        "scope",
+    )
+
+    def __init__(
+        self,
+        bus: EffectBus,
+        id: int,
+        kind: EffectKind,
+        key: str,
+        payload: Any,
+        scope: str,
+        parent: int | None,
+        on_item: Callable[[Any], object] | None,
+        on_landed: Callable[[Effect], object],
+    ) -> None:
+        self._bus = bus
+        self._on_item = on_item
+        self._on_landed: Callable[[Effect], object] | None = on_landed
+        self._stop: Callable[[Cause], object] | None = None
+        self.id = id
+        self.kind = kind
+        self.key = key
+        self.payload = payload
+        self.scope = scope
+        self.parent = parent
+        self.dispatched_at_us: int = bus.clock.now
+        self.landed_at_us: int | None = None
+        self.outcome: Outcome | None = None
+        self.items = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether no outcome has landed yet."""
+        return self.outcome is None
+
+    def deliver(self, item: Any) -> None:
+        """Hand over one item of a stream; ignored once the effect has landed. Called by the handler."""
+        if self.outcome is None:
+            self.items += 1
+            if self._on_item is not None:
+                self._on_item(item)
+
+    def land(self, outcome: Outcome) -> None:
+        """End the effect with ``outcome``; ignored once it has landed. Called by the handler."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self.landed_at_us = self._bus.clock.now
+            self._stop = None
+            on_landed, self._on_landed = self._on_landed, None
+            self._on_item = None
+            self._bus.running -= 1
+            if on_landed is not None:
+                on_landed(self)
+
+    def cancel(self, cause: Cause) -> bool:
+        """Stop the handler and land as cancelled.
+
+        Returns:
+            ``False`` when an outcome had landed before.
+        """
+        if self.outcome is not None:
+            return False
+        stop, self._stop = self._stop, None
+        self.land(Outcome(Status.CANCELLED, cause))
+        if stop is not None:
+            stop(cause)
+        return True
+
+    def detach(self) -> None:
+        """Leave it running, with nobody listening; its record is still made."""
+        self._on_item = None
+        self._on_landed = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as plain data, without payload and stream items."""
+        return {
+            "id": self.id,
+            "key": self.key,
+            "kind": str(self.kind),
+            "parent": self.parent,
+            "scope": self.scope,
+            "dispatched_at_us": self.dispatched_at_us,
+            "landed_at_us": self.landed_at_us,
+            "items": self.items,
+            "status": None if self.outcome is None else str(self.outcome.status),
+        }
+
+    def __repr__(self) -> str:
+        return f"<effect {self.id} {self.key} {'running' if self.outcome is None else self.outcome.status}>"
+
+
+class Handler(Protocol):
+    """What serves effects under one key."""
+
+    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
+        """Begin to serve: arrange for `Effect.deliver` and one `Effect.land`, now or later.
+
+        Returns:
+            A function that stops the work when the effect is cancelled, or ``None`` where there is nothing to stop.
+        """
+        ...
+
+
+class EffectBus:
+    """Handlers by key, and the log of everything dispatched through them.
+
+    Args:
+        clock: gives the instants.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.log: list[Effect] = []
+        self.running = 0
+        self._handlers: dict[str, Handler] = {}
+
+    def register(self, key: str, handler: Handler) -> None:
+        """Serve ``key`` by ``handler``.
+
+        Raises:
+            ValueError: the key is taken.
+        """
+        if key in self._handlers:
+            raise ValueError(f"handler key {key} is taken; a key names one handler")
+        self._handlers[key] = handler
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys served, in the order of registration."""
+        return tuple(self._handlers)
+
+    def dispatch(
+        self,
+        kind: EffectKind,
+        key: str,
+        payload: Any,
+        *,
+        scope: str,
+        on_landed: Callable[[Effect], object],
+        on_item: Callable[[Any], object] | None = None,
+        parent: int | None = None,
+    ) -> Effect:
+        """Ask the handler under ``key`` for ``payload`` and record it.
+
+        Args:
+            on_item: called with each stream item, on its instant.
+            on_landed: called once with the effect when its outcome is there (perhaps before this returns).
+
+        Raises:
+            VoidRun: nobody serves the key; a session is built with all its handlers.
+        """
+        handler = self._handlers.get(key)
+        if handler is None:
+            raise VoidRun(f"no handler serves {key}; served are {', '.join(self._handlers) or 'none'}")
+        effect = Effect(self, len(self.log), kind, key, payload, scope, parent, on_item, on_landed)
+        self.log.append(effect)
+        self.running += 1
+        stop = handler.serve(effect)
+        if effect.outcome is None:
+            effect._stop = stop
+        return effect
