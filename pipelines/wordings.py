@@ -1,0 +1,88 @@
+"""Every sentence and protocol string that the agent says to a model or to a caller, in one place.
+
+Some are pinned word for word by the contracts, since models and tests rely on them; the others are ours, and
+changing one is a change that users see. Left out: what scenarios and user tools say.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ALREADY_DONE",
+    "ALREADY_REPORTED",
+    "CONFIRMATION_REQUIRED",
+    "CONFIRM_EXPIRED",
+    "CONFIRM_NOT_REPLIED",
+    "CONFIRM_PENDING_DESCRIPTION",
+    "CONFIRM_PENDING_TOOL",
+    "CONFIRM_STALE",
+    "CONFIRM_UNKNOWN",
+    "DEFAULT_FALLBACK_TEXT",
+    "DEFAULT_FILLER_TEXT",
+    "INVALID_TOOL_CALL",
+    "IN_FLIGHT_DUPLICATE",
+    "LATE_NOTE",
+    "ORPHAN_IN_FLIGHT",
+    "TOOL_PANICKED",
+    "TRUNCATION_MARKER",
+    "UNKNOWN_TOOL_NAME",
+]
+
+# -- to the caller --------------------------------------------------------------------------------------------
+
+DEFAULT_FILLER_TEXT = "One moment, please."
+DEFAULT_FALLBACK_TEXT = "I'm sorry, something went wrong. Please try again."
+
+# -- to the model: calls ----------------------------------------------------------------------------------------
+
+UNKNOWN_TOOL_NAME = "unknown_tool"
+"""Stands in the context for a call that came without a name."""
+INVALID_TOOL_CALL = "invalid tool call"
+"""The one error kind with spaces; kept as the contract prints it."""
+TOOL_PANICKED = "the tool panicked"
+TRUNCATION_MARKER = "...[truncated]"
+
+TIMED_OUT = "no result within {timeout}"
+TIMED_OUT_RUNNING = (
+    "no result within {timeout}; the call keeps running, its result will follow as a note, do not repeat the call"
+)
+INTERRUPTED = "the user interrupted before the result arrived"
+INTERRUPTED_RUNNING = (
+    "the user interrupted; the call keeps running, its result will follow as a note, do not repeat the call"
+)
+NOT_STARTED = "the user interrupted before the call was started; it did not run"
+OUTCOME_UNKNOWN = "the call ended without a result; the outcome is unknown, do not repeat the call"
+UNKNOWN_TOOL_DETAIL = "there is no tool of this name"
+ARGUMENTS_TOO_LARGE = "the arguments take more than {limit} bytes"
+INVALID_ARGUMENTS = "the arguments do not match the tool's schema"
+TOO_MANY_CALLS = "a response may ask for {limit} calls; this one was not run"
+BUDGET_EXHAUSTED = "too many invalid calls in this turn; nothing more is run"
+STALE_TURN = "a newer turn has begun; this call was not run"
+RESULT_TOO_LARGE = "the result takes more than {limit} bytes"
+STORE_FULL = "too many calls are still running; this one was not run"
+IN_FLIGHT_DUPLICATE = "this call is already running; do not repeat it"
+ALREADY_DONE = (
+    "an identical call already ran earlier in this turn and succeeded; its result is above; "
+    "do not repeat this call, tell the caller what happened"
+)
+ALREADY_REPORTED = "an identical call was made before; its result is in the note above; do not repeat"
+ORPHAN_IN_FLIGHT = "an identical call is still running; its result follows as a note; do not repeat"
+
+LATE_NOTE = "Result of an earlier call that had not finished in time: {tool} (call {call}): {content}"
+"""A system note with the result of a side effect that missed its own slot."""
+
+# -- to the model: confirmation -----------------------------------------------------------------------------------
+
+CONFIRM_PENDING_TOOL = "confirm_pending"
+CONFIRM_PENDING_DESCRIPTION = (
+    "Carry out an action that is waiting for the user's confirmation. Use it only after the user has clearly "
+    "agreed in a reply of their own."
+)
+CONFIRMATION_REQUIRED = (
+    "Not done yet: this action needs the user's confirmation. Tell the user exactly what you are about to do and "
+    "ask them to confirm. Only if the user clearly agrees in their NEXT reply, call confirm_pending with this "
+    "call_id. If they decline, change the request or say anything else, do not call it. Never confirm on your own."
+)
+CONFIRM_NOT_REPLIED = "the user has not replied since you asked"
+CONFIRM_UNKNOWN = "no action is waiting under this call_id; it is unknown, was confirmed before, or was cleared"
+CONFIRM_EXPIRED = "the request has expired; ask the user again"
+CONFIRM_STALE = "the request belongs to a later turn than this confirmation"
