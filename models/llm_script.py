@@ -1,0 +1,317 @@
+"""The scripted model: what it answers to each request, from rounds in order, from rules, or from a behaviour.
+
+It serves completions on the effect bus. Rounds are for a call whose course is known; rules read the request that
+was really sent, so that they go on sensibly wherever the call is interrupted; behaviours are ready-made rules for
+the ways in which real models go wrong. Left out: languages; a script says its lines word for word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from bargein.models.latency import Latency
+from bargein.models.llm_reading import Reading
+from bargein.models.llm_stream import Playback, ScriptedCall, call_deltas, text_deltas
+from bargein.pipelines.agent.deltas import Delta, StreamEnd
+from bargein.pipelines.agent.request import Request
+from bargein.sim.effects.bus import Effect
+from bargein.sim.kernel.cancel import Cause
+from bargein.sim.kernel.clock import Clock
+from bargein.sim.kernel.streams import Stream
+
+__all__ = [
+    "BehaviourPlan",
+    "Choose",
+    "RoundPlan",
+    "RulePlan",
+    "ScriptError",
+    "ScriptedModel",
+    "by_behaviour",
+    "by_rounds",
+    "by_rules",
+]
+
+
+class ScriptError(Exception):
+    """The script has no answer to a request that was really sent.
+
+    Args: what happened, and the place in the script (a key path) that it concerns.
+    """
+
+
+class DeltaPlan(Protocol):
+    """How text streams."""
+
+    @property
+    def every_us(self) -> int: ...
+    @property
+    def words(self) -> int: ...
+
+
+class RoundPlan(Protocol):
+    """One response."""
+
+    @property
+    def expect_user(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def calls(self) -> Sequence[ScriptedCall]: ...
+    @property
+    def text_after(self) -> str: ...
+    @property
+    def ttft(self) -> Latency | None: ...
+    @property
+    def delta(self) -> DeltaPlan | None: ...
+    @property
+    def fragments(self) -> str | int | None: ...
+    @property
+    def finish(self) -> str | None: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+class ResultPlan(Protocol):
+    """A condition on the newest call of a tool."""
+
+    @property
+    def tool(self) -> str: ...
+    @property
+    def is_(self) -> str: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+class WhenPlan(Protocol):
+    """Conditions on a request."""
+
+    @property
+    def user(self) -> str | None: ...
+    @property
+    def user_matches(self) -> str | None: ...
+    @property
+    def result(self) -> Sequence[ResultPlan]: ...
+    @property
+    def last_reply(self) -> str | None: ...
+    @property
+    def epoch(self) -> int | None: ...
+    @property
+    def round(self) -> int | None: ...
+
+
+class RulePlan(Protocol):
+    """A condition and the response it gives."""
+
+    @property
+    def when(self) -> WhenPlan: ...
+    @property
+    def round(self) -> RoundPlan: ...
+
+
+class BehaviourPlan(Protocol):
+    """A ready-made model that wants one effect."""
+
+    @property
+    def behaviour(self) -> str: ...
+    @property
+    def tool(self) -> str: ...
+    @property
+    def args(self) -> dict[str, Any]: ...
+    @property
+    def ask(self) -> str: ...
+    @property
+    def done(self) -> str: ...
+    @property
+    def failed(self) -> str: ...
+    @property
+    def waiting(self) -> str: ...
+
+
+Choose = Callable[[Reading], RoundPlan]
+
+
+def by_rounds(rounds: Sequence[RoundPlan]) -> Choose:
+    """Answer the n-th request with the n-th round."""
+    taken = 0
+
+    def choose(reading: Reading) -> RoundPlan:
+        nonlocal taken
+        taken += 1
+        if taken > len(rounds):
+            raise ScriptError(
+                f"the model was asked a {_ordinal(taken)} time (turn {reading.epoch}, round {reading.round}, after "
+                f'"{reading.user}"), and the script has {len(rounds)} round{"" if len(rounds) == 1 else "s"}',
+                "llm",
+            )
+        plan = rounds[taken - 1]
+        if plan.expect_user is not None and plan.expect_user not in reading.user:
+            raise ScriptError(
+                f'round {taken} expects a request whose last user message holds "{plan.expect_user}", and it was '
+                f'"{reading.user}"',
+                f"llm[{taken - 1}].expect_user",
+            )
+        return plan
+
+    return choose
+
+
+def by_rules(rules: Sequence[RulePlan], otherwise: RoundPlan | None) -> Choose:
+    """Answer each request with the round of the first rule that fits it."""
+
+    def choose(reading: Reading) -> RoundPlan:
+        for rule in rules:
+            if _fits(rule.when, reading):
+                return rule.round
+        if otherwise is None:
+            raise ScriptError(
+                f'no rule fits the request of turn {reading.epoch}, round {reading.round}, after "{reading.user}"; '
+                "an else: would answer it",
+                "llm.rules",
+            )
+        return otherwise
+
+    return choose
+
+
+def _fits(when: WhenPlan, reading: Reading) -> bool:
+    return (
+        (when.user is None or when.user in reading.user)
+        and (when.user_matches is None or re.search(when.user_matches, reading.user) is not None)
+        and (when.epoch is None or when.epoch == reading.epoch)
+        and (when.round is None or when.round == reading.round)
+        and (when.last_reply is None or when.last_reply == reading.last_reply)
+        and all(_result_fits(each, reading) for each in when.result)
+    )
+
+
+def _result_fits(wanted: ResultPlan, reading: Reading) -> bool:
+    calls = reading.calls_of(wanted.tool)
+    if not calls:
+        return wanted.is_ == "missing"
+    newest = calls[-1]
+    return wanted.is_ in newest.states and (wanted.error is None or wanted.error == newest.error)
+
+
+class _Said:
+    """A response made up by a behaviour."""
+
+    __slots__ = ("calls", "text")
+
+    expect_user = None
+    text_after = ""
+    ttft = None
+    delta = None
+    fragments = None
+    finish = None
+    error = None
+
+    def __init__(self, text: str, calls: Sequence[ScriptedCall] = ()) -> None:
+        self.text = text
+        self.calls = calls
+
+
+class _Wanted:
+    __slots__ = ("args", "tool")
+
+    raw = None
+    id = None
+
+    def __init__(self, tool: str, args: dict[str, Any]) -> None:
+        self.tool = tool
+        self.args = args
+
+
+def by_behaviour(plan: BehaviourPlan) -> Choose:
+    """Answer as a model that wants one effect.
+
+    ``naive`` asks for it again unless it reads a success; ``patient`` waits when it reads that a call is pending and
+    gives up on a failure; ``repeats`` asks once more in each turn although it reads a success.
+    """
+    ask = _Said(plan.ask, (_Wanted(plan.tool, plan.args),))
+    done, failed, waiting = _Said(plan.done), _Said(plan.failed), _Said(plan.waiting)
+
+    def choose(reading: Reading) -> RoundPlan:
+        calls = reading.calls_of(plan.tool)
+        success = any(call.success for call in calls)
+        if plan.behaviour == "repeats":
+            return done if success and sum(call.in_turn for call in calls) > 1 else ask
+        if success:
+            return done
+        if plan.behaviour == "patient" and calls:
+            if "pending" in calls[-1].states:
+                return waiting
+            if "failed" in calls[-1].states:
+                return failed
+        return ask
+
+    return choose
+
+
+class ScriptedModel:
+    """The model of one session, as a handler of completions.
+
+    Args:
+        choose: gives the response to a request, read.
+        ttft: time to first token, where a round has none of its own.
+        every_us, words, fragments: how responses stream, likewise.
+        stream: the random stream that latencies draw from.
+
+    Attributes:
+        requests: every request it was sent, in order.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        choose: Choose,
+        *,
+        ttft: Latency,
+        every_us: int,
+        words: int,
+        fragments: str | int,
+        stream: Stream,
+    ) -> None:
+        self._clock = clock
+        self._choose = choose
+        self._ttft = ttft
+        self._every_us = every_us
+        self._words = words
+        self._fragments = fragments
+        self._stream = stream
+        self._said: list[str] = []
+        self._calls = 0
+        self._rounds: dict[str, int] = {}
+        self.requests: list[Request] = []
+
+    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
+        """Answer one request (``effects.Handler``).
+
+        Raises:
+            ScriptError: the script has no answer to it.
+        """
+        request: Request = effect.payload
+        self.requests.append(request)
+        round_ = self._rounds[effect.scope] = self._rounds.get(effect.scope, 0) + 1
+        plan = self._choose(Reading(request, self._said, int(effect.scope[1:]), round_))
+        first_us = (plan.ttft or self._ttft).draw(self._stream)
+        if plan.text or plan.text_after:
+            self._said.append(plan.text + plan.text_after)
+        if first_us is None:
+            return None  # a model that hangs
+        every_us = self._every_us if plan.delta is None else plan.delta.every_us
+        words = self._words if plan.delta is None else plan.delta.words
+        deltas: list[Delta] = [*text_deltas(plan.text, words)]
+        if plan.calls:
+            fragments = self._fragments if plan.fragments is None else plan.fragments
+            deltas += [each for batch in call_deltas(plan.calls, self._calls, fragments) for each in batch]
+            self._calls += len(plan.calls)
+        deltas += text_deltas(plan.text_after, words)
+        end = StreamEnd(plan.finish or ("tool_calls" if plan.calls else "stop"))
+        return Playback(self._clock, effect, deltas, first_us, every_us, end, plan.error).stop
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
