@@ -127,7 +127,7 @@ class SessionSettings:
     """
 
     session_id: str = "s"
-    agent: AgentSettings = AgentSettings()
+    agent: AgentSettings = field(default_factory=AgentSettings)
     turn: TurnSettings = TurnSettings()
     filler: FillerSettings = FillerSettings()
     engine: EngineConfig = EngineConfig()

@@ -82,11 +82,13 @@ class Message:
         role: who speaks.
         parts: what is said, in order.
         provider_data: opaque data of a whole response, carried back verbatim.
+        tells: of a system message that is a late note, the id of the call whose result it tells.
     """
 
     role: Role
     parts: tuple[Part, ...]
     provider_data: Any = None
+    tells: str = ""
 
     @property
     def text(self) -> str:
@@ -120,6 +122,8 @@ class Message:
             data.update(call_id=result.call_id, content=result.content, is_error=result.is_error)
             return data
         data["text"] = self.text
+        if self.tells:
+            data["tells"] = self.tells
         if self.role is Role.ASSISTANT:
             data["tool_calls"] = [
                 {
@@ -135,9 +139,9 @@ class Message:
         return data
 
 
-def system(text: str) -> Message:
-    """A system message."""
-    return Message(Role.SYSTEM, (Text(text),))
+def system(text: str, tells: str = "") -> Message:
+    """A system message; a late note names the call it tells of."""
+    return Message(Role.SYSTEM, (Text(text),), None, tells)
 
 
 def user(text: str) -> Message:
@@ -171,4 +175,4 @@ def message_from_dict(data: dict[str, Any]) -> Message:
     if role is Role.ASSISTANT:
         calls = tuple(ToolCall(**call) for call in data["tool_calls"])
         return assistant(data["text"], calls, data["provider_data"])
-    return Message(role, (Text(data["text"]),))
+    return Message(role, (Text(data["text"]),), None, data.get("tells", ""))

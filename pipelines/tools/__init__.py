@@ -1,0 +1,1 @@
+"""Tool calling: declarations, the engine that decides whether a call runs, and what is said while one does."""

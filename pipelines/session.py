@@ -1,0 +1,326 @@
+"""One voice session: the stages, wired, and what happens between them.
+
+Read `VoiceSession.take_turn`, `VoiceSession.barge_in` and `VoiceSession.hang_up` for the life of a call. A user turn
+settles what came before, opens an epoch and starts a run. An interruption ends the run and the speech of its epoch
+at once, cuts the playout on the next frame boundary, and then edits the context to what was heard; a turn that
+comes in between waits for that. The session is over when the caller has hung up, or when the caller has nothing
+more to say and nothing of the agent's is under way.
+
+Left out: the world. It is handed in as ports, and drives the session through ``caller_speaks`` and the like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from bargein.pipelines.audio_in import AudioIn
+from bargein.pipelines.conversation import Conversation
+from bargein.pipelines.events import KINDS
+from bargein.pipelines.llm_runner import LlmRunner
+from bargein.pipelines.playout import Playout
+from bargein.pipelines.playout_book import PlayoutBook, Utterance
+from bargein.pipelines.ports import ClipStore, EchoPath, Heard, Room, SpeechDetector, Synthesizer, Transcriber
+from bargein.pipelines.round_metrics import TurnRecorder
+from bargein.pipelines.settings import SessionSettings
+from bargein.pipelines.tools.engine import ToolEngine
+from bargein.pipelines.tools.fillers import FillerPolicy
+from bargein.pipelines.tools.registry import ToolRegistry
+from bargein.pipelines.tts_stage import TtsStage
+from bargein.pipelines.turn_detector import TurnDetector
+from bargein.sim.effects.bus import EffectBus
+from bargein.sim.kernel.cancel import Cause
+from bargein.sim.kernel.clock import Clock, Order, Timer
+from bargein.sim.kernel.errors import Deadlock
+from bargein.sim.kernel.timeline import Timeline
+
+__all__ = ["Script", "VoiceSession", "World"]
+
+
+class Script(Protocol):
+    """The caller's plan."""
+
+    def start(self, session: VoiceSession) -> None:
+        """Arrange everything the caller will do."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the caller will do nothing more unless something else happens first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What surrounds the agent; everything a session needs that it does not build itself."""
+
+    script: Script
+    detector: SpeechDetector
+    transcriber: Transcriber
+    synthesizer: Synthesizer
+    clips: ClipStore | None = None
+    room: Room | None = None
+    echo: EchoPath | None = None
+
+
+class VoiceSession:
+    """A call from connect to hang-up.
+
+    Args:
+        clock: the virtual clock; the session schedules on it and stops it when it is over.
+        bus: with a handler for the agent's model and one for each tool.
+        registry: the tools, compiled; shared by sessions.
+        settings: everything about the agent.
+        world: everything around it.
+        max_duration_us: the session is ended after so long, whatever goes on.
+
+    Invariant: ``epoch`` never decreases; a run belongs to the epoch in which it was started.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        bus: EffectBus,
+        registry: ToolRegistry,
+        settings: SessionSettings,
+        world: World,
+        max_duration_us: int,
+    ) -> None:
+        self.clock = clock
+        self.bus = bus
+        self.settings = settings
+        self.timeline = Timeline(clock, KINDS)
+        self.epoch = 0
+        self.over = False
+        self.book = PlayoutBook()
+        self.recorder = TurnRecorder()
+        self.conversation = Conversation(self.timeline, self.book)
+        self.engine = ToolEngine(clock, bus, self.timeline, registry, settings.session_id, settings.engine)
+        self._script = world.script
+        self._max_duration_us = max_duration_us
+        self._has_user = True  # whether the epoch has its user message; epoch 0 never has one
+        self._streaming: int | None = None
+        self._halted = False  # an interruption was decided, and the context is not settled yet
+        self._next_turn: tuple[str, list[int]] | None = None
+        self._ending = ""
+        self._poke: Timer | None = None
+        self._build_stages(registry, world)
+
+    def _build_stages(self, registry: ToolRegistry, world: World) -> None:
+        clock, timeline, settings = self.clock, self.timeline, self.settings
+        self.audio_in = AudioIn(
+            clock, world.detector, self._on_edge, world.room, world.echo, per_frame=settings.per_frame
+        )
+        echoes = world.echo is not None
+        self.playout = Playout(
+            clock,
+            timeline,
+            self._on_over,
+            on_sound=self.audio_in.hear_bot if echoes else None,
+            on_silence=self.audio_in.bot_cut if echoes else None,
+            per_frame=settings.per_frame,
+        )
+        self.tts = TtsStage(
+            clock, timeline, self.book, self.playout, world.synthesizer, world.clips, settings.tts, self.poke
+        )
+        self.turns = TurnDetector(
+            clock,
+            timeline,
+            settings.turn,
+            world.transcriber,
+            self,
+            self.poke,
+        )
+        self.runner = LlmRunner(
+            clock,
+            timeline,
+            self.bus,
+            settings,
+            self.conversation,
+            self.book,
+            self.engine,
+            registry.adverts(),
+            FillerPolicy(settings.filler, world.clips),
+            self.tts.inbox,
+            self.recorder,
+            self.poke,
+        )
+
+    # -- the bot, as the turn detector sees it ------------------------------------------------------------
+
+    @property
+    def audible(self) -> bool:
+        """Whether the bot is heard or queued to be heard."""
+        return self.playout.audible
+
+    @property
+    def active(self) -> bool:
+        """Whether it is audible or about to be: a run works on an answer, or one is being synthesised."""
+        return self.runner.active or self.playout.audible or not self.tts.idle
+
+    @property
+    def first_sound_us(self) -> int | None:
+        """When the bot was first heard."""
+        return self.playout.first_sound_us
+
+    # -- the life of a call -------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the session from connect to hang-up.
+
+        Raises:
+            SimulationStopped: it cannot make progress; the timeline up to there stands.
+        """
+        self.timeline.add("session.started", 0)
+        self.clock.call_at(self._max_duration_us, Order.INTERRUPTION, self._time_out)
+        self.audio_in.start()
+        self._script.start(self)
+        self.poke()
+        self.clock.run()
+        if self.over:
+            self.clock.finish()
+
+    def take_turn(self, text: str, segments: list[int]) -> None:
+        """The user has said ``text``: settle what came before and answer it."""
+        if self._ending:
+            return
+        self._next_turn = (text, segments)
+        if self._halted:
+            return  # the cut is on its way; the turn follows it
+        if self.active:
+            self._halt(Cause.REPLACED)
+        else:
+            self._begin_turn()
+
+    def _begin_turn(self) -> None:
+        assert self._next_turn is not None
+        (text, segments), self._next_turn = self._next_turn, None
+        self.conversation.settle()
+        if self._has_user:
+            self._open_epoch()
+        self._has_user = True
+        self._tell_late_results()
+        self.timeline.add("turn.user", self.epoch, text, segments)
+        self.conversation.push_user(text)
+        self.engine.confirmations.note_user_turn()
+        self.runner.start(self.epoch)
+        self.turns.bot_changed()
+
+    def _open_epoch(self) -> None:
+        self.epoch += 1
+        self._has_user = False
+        self.conversation.epoch = self.epoch
+
+    def _tell_late_results(self) -> None:
+        """Results that missed their slot enter the context here at the latest; no call is open."""
+        notes = self.engine.take_late_notes()
+        self.runner.stats.late_notes += len(notes)
+        self.conversation.push_notes(notes)
+
+    # -- interruption -------------------------------------------------------------------------------------
+
+    def barge_in(self, onset_us: int, source: str) -> None:
+        """The caller interrupts, now: the bot's epoch is over."""
+        if self._ending:
+            return
+        self.timeline.add("turn.barge_in", self.epoch, onset_us, source)
+        if self.active and not self._halted:
+            self.engine.confirmations.clear("barge_in")
+            self._halt(Cause.BARGE_IN)
+
+    def _halt(self, cause: Cause) -> None:
+        """End the run and the speech of this epoch, in the order a reader expects (tool contract, item 8)."""
+        self._halted = True
+        self.timeline.add("turn.interrupted", self.epoch, cause)
+        self._streaming = self.runner.halt(cause)
+        self._open_epoch()
+        self.tts.interrupt(self.epoch)
+        self.playout.cut(self._on_cut)
+
+    def _on_cut(self) -> None:
+        """Silence: edit the context to what was heard, then go on with what was waiting for it."""
+        self.conversation.epoch = self.epoch
+        self.conversation.settle(self._streaming)
+        self._streaming = None
+        self._halted = False
+        if self._ending:
+            self._end_soon()
+            return
+        if self._next_turn is not None:
+            self._begin_turn()
+        self.poke()
+
+    # -- what the caller does -----------------------------------------------------------------------------
+
+    def caller_speaks(self, line: Heard, first_sample: int) -> None:
+        """The caller begins a line, as audio."""
+        self.audio_in.hear(line, first_sample)
+
+    def caller_decides(self, text: str, duration_us: int) -> None:
+        """The caller speaks without audio: the decisions are placed, not detected."""
+        self.turns.place(text, duration_us)
+
+    def hang_up(self, by: str = "hang_up") -> None:
+        """The call ends now; what is audible is cut on the next frame boundary."""
+        if self._ending:
+            return
+        if by == "hang_up":
+            self.timeline.add("caller.hung_up", self.epoch)
+        self._ending = by
+        self.turns.stop()
+        if self._halted:
+            return
+        if self.active:
+            self._halt(Cause.HANG_UP)
+        else:
+            self._end_soon()
+
+    def _time_out(self, _: object) -> None:
+        if not self.clock.busy:
+            raise Deadlock(
+                f"nothing more happens after {self.timeline.rows[-1][0]} us, and the session is not over; "
+                f"{self.clock.report()}"
+            )
+        self.hang_up("time_limit")
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def poke(self) -> None:
+        """Something came to rest: look, once this instant's work is done, whether everything has."""
+        if self._poke is None or not self._poke.armed:
+            self._poke = self.clock.call_in(0, Order.WORK, self._look)
+
+    def _look(self, _: object) -> None:
+        self._poke = None
+        if self._ending or self._halted or self.over:
+            return
+        if not self.active:
+            self.turns.bot_changed()
+        if self.turns.idle and self._script.exhausted and not self.active and not self.engine.running_calls:
+            self._ending = "quiet"
+            self._end_soon()
+
+    def _end_soon(self, _: object = None) -> None:
+        """End once the tasks that were just told to stop have done so, on this instant."""
+        if self.clock.tasks:
+            self.clock.call_in(0, Order.WORK, self._end_soon)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        """Close the session: stop what runs, tell what is known, record the end."""
+        self.over = True
+        self.audio_in.stop()
+        self.turns.stop()
+        self.engine.close()
+        self.conversation.settle()
+        self._tell_late_results()
+        self.timeline.add("session.ended", self.epoch, self._ending)
+        self.clock.stop()
+
+    # -- between the stages -------------------------------------------------------------------------------
+
+    def _on_edge(self, edge: object) -> None:
+        self.turns.on_edge(edge)  # type: ignore[arg-type]
+
+    def _on_over(self, utterance: Utterance) -> None:
+        self.tts.on_over(utterance)
