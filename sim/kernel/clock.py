@@ -28,16 +28,22 @@ __all__ = ["Clock", "Limits", "Order", "Task", "Timer"]
 class Order(IntEnum):
     """Who goes first when several things fall on the same instant."""
 
-    DELIVERY = 0
-    """Results, deltas, audio and transcripts that arrive from the world."""
-    INTERRUPTION = 1
+    FRAME = 0
+    """Deliveries, first of all the frame of caller audio that has just come in."""
+    DELIVERY = 1
+    """Deliveries: results, deltas, synthesised audio and transcripts that arrive from the world."""
+    INTERRUPTION = 2
     """Barge-ins, cancellations and hang-ups."""
-    PLAYOUT = 2
+    PLAYOUT = 3
     """Boundaries of what is heard: a word's end, an utterance's end, a cut."""
-    TIMER = 3
+    TIMER = 4
     """Timeouts, filler delays and expiries; also a plain SimPy timeout."""
-    WORK = 4
+    WORK = 5
     """What the above cause: a process that goes on, an event that was triggered."""
+
+
+class _Stop(Exception):
+    """Ends the run loop from inside an event."""
 
 
 class Limits:
@@ -212,9 +218,15 @@ class Clock(simpy.Environment):
                         function(event.argument)
                 else:
                     self._fire(event)
+        except _Stop:
+            pass
         finally:
             self.processed += start_room - room
         return None
+
+    def stop(self) -> None:
+        """End `run` now; called from inside an event, which does not come back."""
+        raise _Stop
 
     def step(self) -> None:
         """Process one event; SimPy's own loop calls this when someone drives the clock by hand."""
@@ -240,6 +252,11 @@ class Clock(simpy.Environment):
             callback(event)
         if not event._ok and not hasattr(event, "_defused"):
             raise event._value
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is still to happen."""
+        return any(type(entry[3]) is not Timer or entry[3].armed for entry in self._queue)
 
     def finish(self) -> None:
         """Assert that nobody waits any more, after `run` came to its end.

@@ -1,0 +1,186 @@
+"""The ``bargein`` command.
+
+Exit status: 0 all held; 1 an expectation or an invariant failed; 2 bad input, with one sentence and no traceback.
+Heavy imports stay inside the commands, so that ``bargein --help`` is quick. Left out: everything that a command
+does; it calls the same functions that Python users call.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from bargein.sim.lab.result import Result
+
+__all__ = ["main"]
+
+HELD, FAILED, BAD_INPUT = 0, 1, 2
+DEMO = "barge_in_during_booking"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _one_sentence(command: Command) -> Command:
+    """Turn bad input into its sentences on standard error and exit status 2."""
+
+    @wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        from bargein.sim.scenario.places import ScenarioError
+
+        try:
+            return command(*args, **kwargs)
+        except ScenarioError as error:
+            _complain(*error.sentences)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _complain(f"{where}{(error.strerror or str(error)).lower()}; accepted is a place that can be written")
+
+    return guarded  # type: ignore[return-value]
+
+
+def _complain(*sentences: str) -> None:
+    for sentence in sentences:
+        click.echo(sentence, err=True)
+    raise SystemExit(BAD_INPUT)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name="bargein", prog_name="bargein")
+def main() -> None:
+    """Simulate voice sessions: barge-ins, tool calls, fillers and playout, to the microsecond, the same every time."""
+
+
+@main.command()
+@click.option("--out", default="bargein-out", show_default=True, metavar="DIR", help="Where to write the files.")
+@_one_sentence
+def demo(out: str) -> None:
+    """A caller interrupts a booking: the story, the numbers, a picture and the call to listen to."""
+    from bargein import sim
+
+    result = sim.run(DEMO)
+    click.echo(f"{DEMO}: {result.scenario.about}\n")
+    _tell(result)
+    _write(result, Path(out), plot=True, wav=True)
+    raise SystemExit(HELD if result.ok else FAILED)
+
+
+@main.command()
+@click.argument("scenario")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the story.")
+@click.option("--out", metavar="DIR", help="Write timeline.jsonl, and what is asked for below, into DIR.")
+@click.option("--plot", is_flag=True, help="Draw timeline.png and latencies.png (into --out, or here).")
+@click.option("--wav", is_flag=True, help="Write call.wav: the caller on channel 0, the agent as heard on channel 1.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the random streams, instead of the scenario's.")
+@click.option("--tie-seed", type=int, metavar="N", help="Permute what falls on the same instant.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a value, by dotted path.")
+@_one_sentence
+def run(
+    scenario: str,
+    as_json: bool,
+    out: str | None,
+    plot: bool,
+    wav: bool,
+    seed: int | None,
+    tie_seed: int | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Run SCENARIO (a built-in's name or a file) once and say what happened."""
+    from bargein import sim
+    from bargein.sim.scenario.setting import split_assignment
+
+    chosen = sim.load(scenario)
+    for assignment in settings:
+        chosen = chosen.with_value(*split_assignment(assignment))
+    result = sim.run(chosen, seed=seed, tie_seed=tie_seed)
+    for note in result.notes:
+        click.echo(note, err=True)
+    if out is not None or plot or wav:
+        _write(result, Path(out or "."), plot=plot, wav=wav, quiet=as_json, timeline=out is not None)
+    if as_json:
+        click.echo(json.dumps(result.to_json(), ensure_ascii=False, sort_keys=True))
+    else:
+        _tell(result)
+    raise SystemExit(HELD if result.ok else FAILED)
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@_one_sentence
+def check(files: tuple[str, ...]) -> None:
+    """Validate scenario files without running them; says file, line, key, and what would be right."""
+    from bargein.sim.scenario.build import Plan
+    from bargein.sim.scenario.loading import load
+    from bargein.sim.scenario.places import ScenarioError
+
+    wrong: list[str] = []
+    for file in files:
+        try:
+            plan = Plan(load(file))
+        except ScenarioError as error:
+            wrong += error.sentences
+        else:
+            for note in plan.notes:
+                click.echo(f"{file}: {note}")
+            click.echo(f"{file}: ok")
+    if wrong:
+        _complain(*wrong)
+
+
+@main.command()
+def scenarios() -> None:
+    """The built-in scenarios, a line each, the name first."""
+    from bargein.sim.scenario.loading import builtin_names, load
+
+    names = builtin_names()
+    width = max(len(name) for name in names)
+    for name in names:
+        click.echo(f"{name:<{width}}  {load(name).about}")
+
+
+def _tell(result: Result) -> None:
+    """The story, the numbers, and whether it was right."""
+    from bargein.sim.report.console import print_metrics, print_story
+
+    print_story(result.records)
+    click.echo()
+    print_metrics(result.metrics)
+    click.echo()
+    for violation in result.violations:
+        click.echo(f"violated: {violation.invariant} at {violation.t} us: {violation.message}")
+    for expectation in result.expectations:
+        if not expectation.ok:
+            click.echo(f"not as expected: {expectation.name}: {expectation.message}")
+    held = sum(expectation.ok for expectation in result.expectations)
+    click.echo(
+        f"{'ok' if result.ok else 'FAILED'}: {len(result.violations)} violations, "
+        f"{held} of {len(result.expectations)} expectations held, digest {result.digest[:16]}"
+    )
+
+
+def _write(result: Result, folder: Path, *, plot: bool, wav: bool, quiet: bool = False, timeline: bool = True) -> None:
+    """Write the files that were asked for, each whole or not at all."""
+    from bargein.sim.report.atomic import write_whole
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    if timeline:
+        written.append(write_whole(folder / "timeline.jsonl", result.timeline.to_jsonl().encode()))
+    if plot:
+        written.append(result.plot(folder / "timeline.png"))
+        written.append(result.plot_latencies(folder / "latencies.png"))
+    if wav:
+        written.append(result.write_wav(folder / "call.wav"))
+    if not quiet:
+        for path in written:
+            click.echo(f"wrote {path}", err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The lab: runs sessions, checks what must hold, measures, explores and sweeps."""

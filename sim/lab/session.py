@@ -1,0 +1,45 @@
+"""Running one session of a scenario.
+
+`run_plan` opens a session, lets it run and wraps what came of it. A script that has no answer to a request that was
+really sent is a fault of the file, named with its place. Left out: many sessions (``explore``, ``sweep``).
+"""
+
+from __future__ import annotations
+
+import re
+
+from bargein.models.llm_script import ScriptError
+from bargein.sim.kernel.clock import Limits
+from bargein.sim.kernel.errors import SimulationStopped
+from bargein.sim.lab.result import Result
+from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.places import Fault, Path
+
+__all__ = ["run_plan"]
+
+
+def run_plan(plan: Plan, seed: int | None = None, tie_seed: int | None = None, limits: Limits | None = None) -> Result:
+    """Run one session.
+
+    Args:
+        seed: of its random streams; the scenario's own where none is given.
+        tie_seed: permutes what falls on the same instant; ``None`` keeps the written order.
+
+    Raises:
+        ScenarioError: the script has no answer to a request that was sent.
+    """
+    scenario = plan.scenario
+    opened = plan.open(seed, tie_seed, limits)
+    stopped: SimulationStopped | None = None
+    try:
+        opened.session.run()
+    except SimulationStopped as report:
+        stopped = report
+    except ScriptError as error:
+        problem, key = error.args
+        raise scenario.place.error([Fault(_path(key), problem)]) from None
+    return Result(scenario, scenario.seed if seed is None else seed, tie_seed, opened, stopped, tuple(plan.notes))
+
+
+def _path(key: str) -> Path:
+    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"[A-Za-z_]+|\d+", key))

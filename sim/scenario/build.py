@@ -1,0 +1,235 @@
+"""From a scenario to a session that can run: models made of its script, the agent of its settings.
+
+`Plan` does once what all sessions of a scenario share: schemas compiled, recordings read, clips and thresholds
+made. `Plan.open` then builds one session for one seed. Left out: running it and judging the result (``sim.lab``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bargein.models.callers import ScriptedCaller
+from bargein.models.clips import RenderedClips
+from bargein.models.ear import EnergyEar
+from bargein.models.llm_script import Choose, ScriptedModel, by_behaviour, by_rounds, by_rules
+from bargein.models.recordings import AudioError, Recording, load
+from bargein.models.room import NoisyRoom, ScaledEcho
+from bargein.models.stt import LateWords, ScriptedStt
+from bargein.models.tools import ScriptedTool
+from bargein.models.tts import ScriptedTts
+from bargein.models.vad_energy import VadSettings
+from bargein.models.voice import speak
+from bargein.pipelines.agent.request import AgentSettings
+from bargein.pipelines.llm_runner import model_key
+from bargein.pipelines.session import VoiceSession, World
+from bargein.pipelines.settings import FillerConfig, FillerSettings, PhraseSettings, SessionSettings
+from bargein.pipelines.tools.registry import ToolRegistry
+from bargein.pipelines.tools.spec import ToolKind, ToolSpec
+from bargein.pipelines.wordings import DEFAULT_FILLER_TEXT
+from bargein.sim.effects.bus import EffectBus, Handler
+from bargein.sim.kernel.clock import Clock, Limits
+from bargein.sim.kernel.frames import FRAME_US
+from bargein.sim.kernel.streams import Streams
+from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario, Tool
+from bargein.sim.scenario.places import Fault
+from bargein.sim.scenario.templates import fill
+
+__all__ = ["Opened", "Plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session with the models around it, before or after its run."""
+
+    session: VoiceSession
+    caller: ScriptedCaller
+    model: ScriptedModel
+    tools: Mapping[str, Handler]
+    tts: ScriptedTts
+
+
+class Plan:
+    """Everything about a scenario that does not depend on the seed.
+
+    Args:
+        scenario: valid, as the loader gives it.
+        handlers: bodies for tools by name, in place of the scripted ones; each call of the function makes the
+            handler of one session.
+
+    Attributes:
+        notes: what was converted on the way in, such as a recording's rate.
+
+    Raises:
+        ScenarioError: a recording cannot be used, or two lines overlap.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.notes: list[str] = []
+        self.settings = _settings(scenario)
+        self.registry = ToolRegistry()
+        for name, tool in scenario.tools.items():
+            self.registry.register(_spec(name, tool))
+        self._recordings = [self._recording(number, line) for number, line in enumerate(scenario.caller)]
+        self._refuse_overlaps()
+        self._clips = _clips(scenario)
+        vad = scenario.vad
+        hangover_frames = max(1, -(-vad.hangover_us // FRAME_US))
+        self._vad = VadSettings(vad.on_db, vad.off_db, vad.onset_frames, hangover_frames)
+
+    def _recording(self, number: int, line: Line) -> Recording | None:
+        if not line.speaks:
+            return None
+        if line.wav is None:
+            return speak("caller", line.say)
+        assert self.scenario.folder is not None
+        try:
+            recording, notes = load(self.scenario.folder / line.wav, line.say)
+        except AudioError as error:
+            problem = str(error).removeprefix(f"{self.scenario.folder / line.wav}: ")
+            raise self.scenario.place.error([Fault(("caller", number, "wav"), f"{line.wav}: {problem}")]) from None
+        self.notes += [f"{line.wav}: {note}" for note in notes]
+        return recording
+
+    def duration_us(self, number: int) -> int:
+        """How long the caller's line with this position, from 0, lasts."""
+        line, recording = self.scenario.caller[number], self._recordings[number]
+        if recording is None:
+            return 0
+        if line.level == "decision" and line.for_us is not None:
+            return line.for_us
+        return -(-recording.length * 125 // 2)
+
+    def _refuse_overlaps(self) -> None:
+        """Two lines at fixed instants that would be spoken at once are a slip, not a caller."""
+        timed = sorted(
+            (line.at_us, number)
+            for number, line in enumerate(self.scenario.caller)
+            if line.at_us is not None and line.speaks
+        )
+        for (first_at, first), (second_at, second) in pairwise(timed):
+            ends = first_at + self.duration_us(first)
+            if second_at < ends:
+                fault = Fault(
+                    ("caller", second, "at"),
+                    f"the line begins at {second_at} us, while line {first + 1} is spoken until {ends} us; "
+                    f"accepted is {ends} us or later",
+                )
+                raise self.scenario.place.error([fault])
+
+    def open(self, seed: int | None = None, tie_seed: int | None = None, limits: Limits | None = None) -> Opened:
+        """Build a session.
+
+        Args:
+            seed: of its random streams; the scenario's own where none is given.
+            tie_seed: permutes what falls on the same instant.
+        """
+        scenario = self.scenario
+        streams = Streams(scenario.seed if seed is None else seed)
+        clock = Clock(tie_seed, limits)
+        bus = EffectBus(clock)
+        model = self._model(clock, streams)
+        bus.register(model_key(scenario.agent.model), model)
+        tools: dict[str, Handler] = {}
+        for name, tool in scenario.tools.items():
+            handler = tools[name] = ScriptedTool(clock, tool.run, fill, streams.stream(f"tool/{name}"))
+            registered = self.registry.tool(name)
+            assert registered is not None
+            bus.register(registered.handler_key, handler)
+        late = scenario.stt.late_final
+        stt = ScriptedStt(
+            clock,
+            scenario.stt.latency,
+            streams.stream("stt"),
+            None if late is None else LateWords(late.after_us, late.words),
+        )
+        caller = ScriptedCaller(scenario.caller, self._recordings, stt)
+        voice = scenario.tts
+        tts = ScriptedTts(clock, voice.ttfb, streams.stream("tts"), voice.speed, voice.voice)
+        noise, echo = scenario.acoustics.noise, scenario.acoustics.echo
+        world = World(
+            script=caller,
+            detector=EnergyEar(self._vad),
+            transcriber=stt,
+            synthesizer=tts,
+            clips=self._clips,
+            room=None if noise is None else NoisyRoom(noise.kind, noise.snr_db, streams.stream("noise")),  # type: ignore[arg-type]
+            echo=None if echo is None else ScaledEcho(echo.delay_us, echo.gain_db),
+        )
+        session = VoiceSession(clock, bus, self.registry, self.settings, world, scenario.session.max_duration_us)
+        return Opened(session, caller, model, tools, tts)
+
+    def _model(self, clock: Clock, streams: Streams) -> ScriptedModel:
+        script = self.scenario.llm
+        choose: Choose
+        if script.behaviour is not None:
+            choose = by_behaviour(script.behaviour)
+        elif script.rules or script.else_ is not None:
+            choose = by_rules(script.rules, script.else_)
+        else:
+            choose = by_rounds(script.rounds)
+        return ScriptedModel(
+            clock,
+            choose,
+            ttft=script.ttft,
+            every_us=script.delta.every_us,
+            words=script.delta.words,
+            fragments=script.fragments,
+            stream=streams.stream("llm"),
+        )
+
+
+def _spec(name: str, tool: Tool) -> ToolSpec:
+    return ToolSpec(
+        name,
+        tool.description,
+        tool.parameters,
+        ToolKind(tool.kind),
+        tool.timeout_us,
+        tool.filler_after_us,
+        tool.repeatable,
+        tool.confirm,
+    )
+
+
+def _settings(scenario: Scenario) -> SessionSettings:
+    agent = scenario.agent
+    return SessionSettings(
+        session_id=scenario.session.id,
+        agent=AgentSettings(agent.system, agent.model, agent.max_context_tokens),
+        turn=agent.turn,
+        filler=_filler(agent.filler),
+        engine=agent.engine,
+        tts=agent.tts,
+        max_tool_rounds=agent.max_tool_rounds,
+        fallback_text=agent.fallback,
+        speculation=agent.speculation,
+        per_frame=scenario.session.per_frame,
+    )
+
+
+def _filler(filler: Filler) -> FillerSettings:
+    config = FillerConfig(filler.enabled, None if filler.per_tool else filler.delay_us)
+    generic = filler.phrases or (Phrase(DEFAULT_FILLER_TEXT),)
+
+    def phrases(given: tuple[Phrase, ...]) -> tuple[PhraseSettings, ...]:
+        return tuple(PhraseSettings(phrase.text, phrase.clip or filler.clip) for phrase in given)
+
+    return FillerSettings(
+        config=config,
+        phrases=phrases(generic),
+        tool_phrases={tool: phrases(given) for tool, given in filler.tool_phrases.items()},
+        speak_progress=filler.speak_progress,
+    )
+
+
+def _clips(scenario: Scenario) -> RenderedClips:
+    """The clips that the filler phrases name, each saying its phrase."""
+    settings = _filler(scenario.agent.filler)
+    texts: dict[str, str] = {}
+    for phrase in (*settings.phrases, *(each for given in settings.tool_phrases.values() for each in given)):
+        if phrase.clip is not None:
+            texts.setdefault(phrase.clip, phrase.text)
+    return RenderedClips(texts, scenario.tts.voice, frozenset(scenario.tts.missing_clips))

@@ -1,0 +1,95 @@
+"""What surrounds the agent in a scenario: the room, the detector, the recogniser, the voice, and the session.
+
+Part of the scenario model; ``model`` gathers it. Left out: how each of them works; ``bargein.models`` does that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bargein.models.latency import Constant, Latency
+
+__all__ = ["Acoustics", "Echo", "LateFinal", "Noise", "Session", "Stt", "Tts", "Vad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Noise in the caller's room: ``white``, ``pink`` or ``babble``, below the speech by ``snr_db``."""
+
+    kind: str = "pink"
+    snr_db: int | float = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The agent's own voice coming back into the microphone, ``delay_us`` later and ``gain_db`` louder (below 0)."""
+
+    delay_us: int = 60_000
+    gain_db: int | float = -30
+
+
+@dataclass(frozen=True, slots=True)
+class Acoustics:
+    """What the microphone hears besides the caller; silence where neither is given."""
+
+    noise: Noise | None = None
+    echo: Echo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vad:
+    """The voice activity detector: ``energy`` or ``silero``, its thresholds in dBFS, its onset and hangover."""
+
+    engine: str = "energy"
+    on_db: int | float = -40
+    off_db: int | float = -46
+    onset_frames: int = 2
+    hangover_us: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class LateFinal:
+    """The recogniser's last ``words`` words of each line come as a second final, ``after_us`` after the first."""
+
+    after_us: int
+    words: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stt:
+    """The recogniser: from the end of the caller's speech, as the detector saw it, to the final transcript."""
+
+    latency: Latency = field(default=Constant(200_000))
+    late_final: LateFinal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tts:
+    """The voice.
+
+    Attributes:
+        ttfb: from the first text to the first audio.
+        speed: audio arrives this many times faster than it plays.
+        voice: which voice of the fixtures, or of the plain synthesis, speaks.
+        missing_clips: clips whose pre-rendered audio is not there when they are needed.
+    """
+
+    ttfb: Latency = field(default=Constant(150_000))
+    speed: int | float = 4
+    voice: str = "agent"
+    missing_clips: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The call as a whole.
+
+    Attributes:
+        id: the session's id, part of every idempotency key.
+        max_duration_us: the call is ended then, whatever goes on.
+        per_frame: the reference mode, in which audio moves frame by frame.
+    """
+
+    id: str = "s"
+    max_duration_us: int = 600_000_000
+    per_frame: bool = False
