@@ -31,6 +31,7 @@ __all__ = [
     "by_behaviour",
     "by_rounds",
     "by_rules",
+    "by_turns",
 ]
 
 
@@ -192,6 +193,33 @@ def _result_fits(wanted: ResultPlan, reading: Reading) -> bool:
         return wanted.is_ == "missing"
     newest = calls[-1]
     return wanted.is_ in newest.states and (wanted.error is None or wanted.error == newest.error)
+
+
+def by_turns(rounds: Sequence[RoundPlan], user_lines: Sequence[str], otherwise: str) -> Choose:
+    """Answer with the rounds that fit, wherever the call is interrupted; for a script that is a list of rounds.
+
+    The list is cut into turns: a turn goes on after a round with calls and ends with one without. A turn fits a
+    request whose last user message holds what its first round expects, or else what the caller says in that place.
+    Its rounds are given in order, from the first again when the user says it again; where nothing fits,
+    ``otherwise`` is said.
+    """
+    turns: list[list[RoundPlan]] = []
+    for plan in rounds:
+        if not turns or not turns[-1][-1].calls or plan.expect_user is not None:
+            turns.append([])
+        turns[-1].append(plan)
+    cues = [
+        turn[0].expect_user or (user_lines[at] if at < len(user_lines) else None) for at, turn in enumerate(turns)
+    ]
+    closing = _Said(otherwise)
+
+    def choose(reading: Reading) -> RoundPlan:
+        for cue, turn in zip(cues, turns, strict=True):
+            if cue is not None and cue in reading.user:
+                return turn[reading.round - 1] if reading.round <= len(turn) else closing
+        return closing
+
+    return choose
 
 
 class _Said:

@@ -24,13 +24,15 @@ __all__ = ["VOICES", "speak", "synthesize"]
 
 VOICES = ("caller", "agent")
 
-_RECIPE = "bargein synthetic voice 1"  # part of the content key: raise it when the sound or the timing changes
+_RECIPE = (
+    "bargein synthetic voice 1"  # part of the content key: raise it when the sound or the timing changes
+)
 _PITCH_HZ = {"caller": 110, "agent": 205}
 _VOWELS = frozenset("aeiouyıæœø")
-_VOWEL_SAMPLES = 1760  # 110 ms, and 35 ms a consonant: about 160 words a minute of English
-_CONSONANT_SAMPLES = 560
-_COMMA_SAMPLES = 1600  # 100 ms
-_STOP_SAMPLES = 2560  # 160 ms: still under the VAD's default hangover, so that a line of two sentences is one turn
+# 110 ms a vowel and 35 ms a consonant: about 160 words a minute of English. The pauses (100 and 160 ms) stay under
+# the VAD's default hangover, so that a line of two sentences is one turn.
+_VOWEL_SAMPLES, _CONSONANT_SAMPLES = 1760, 560
+_COMMA_SAMPLES, _STOP_SAMPLES = 1600, 2560
 _ATTACK_SAMPLES, _RELEASE_SAMPLES = 160, 320
 _FULL, _DIP = 256, 64  # loudness inside a syllable, and where two syllables of a word meet
 _HARMONICS = ((1, 4), (2, 3), (3, 3), (5, 1))
@@ -106,7 +108,9 @@ def _pause(word: str) -> int:
 def _render(voice: str, said: str, length: int) -> Pcm:
     if not length:
         return np.zeros(0, dtype=np.int16)
-    steps: list[npt.NDArray[np.int64]] = []  # how far the phase moves, in 65536ths of a period, at each sample
+    steps: list[
+        npt.NDArray[np.int64]
+    ] = []  # how far the phase moves, in 65536ths of a period, at each sample
     levels: list[npt.NDArray[np.int64]] = []
     spoken = 0
     for word in split_words(said):

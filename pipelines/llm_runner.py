@@ -136,6 +136,8 @@ class LlmRunner:
 
     def _turn(self, epoch: int, token: CancelToken) -> Steps:
         reason = "tool rounds"
+        if token.cancelled:
+            return  # interrupted on the instant on which it was started
         for number in range(self._settings.max_tool_rounds):
             self._round = number
             response = yield from self._ask(epoch, token, number)

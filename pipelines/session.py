@@ -104,6 +104,8 @@ class VoiceSession:
         self._ending = ""
         self._poke: Timer | None = None
         self._build_stages(registry, world)
+        for ended in ("tool.finished", "tool.dropped"):
+            self.timeline.watch(ended, self._on_tool_over)
 
     def _build_stages(self, registry: ToolRegistry, world: World) -> None:
         clock, timeline, settings = self.clock, self.timeline, self.settings
@@ -149,13 +151,16 @@ class VoiceSession:
 
     @property
     def audible(self) -> bool:
-        """Whether the bot is heard or queued to be heard."""
-        return self.playout.audible
+        """Whether the bot is heard or queued to be heard, and was not interrupted."""
+        return not self._halted and self.playout.audible
 
     @property
     def active(self) -> bool:
-        """Whether it is audible or about to be: a run works on an answer, or one is being synthesised."""
-        return self.runner.active or self.playout.audible or not self.tts.idle
+        """Whether it is audible or about to be: a run works on an answer, or one is being synthesised.
+
+        Once it was interrupted there is nothing left to interrupt, although it may be heard up to the cut.
+        """
+        return not self._halted and (self.runner.active or self.playout.audible or not self.tts.idle)
 
     @property
     def first_sound_us(self) -> int | None:
@@ -198,6 +203,7 @@ class VoiceSession:
         if self._has_user:
             self._open_epoch()
         self._has_user = True
+        self.conversation.epoch = self.epoch
         self._tell_late_results()
         self.timeline.add("turn.user", self.epoch, text, segments)
         self.conversation.push_user(text)
@@ -208,7 +214,6 @@ class VoiceSession:
     def _open_epoch(self) -> None:
         self.epoch += 1
         self._has_user = False
-        self.conversation.epoch = self.epoch
 
     def _tell_late_results(self) -> None:
         """Results that missed their slot enter the context here at the latest; no call is open."""
@@ -223,7 +228,7 @@ class VoiceSession:
         if self._ending:
             return
         self.timeline.add("turn.barge_in", self.epoch, onset_us, source)
-        if self.active and not self._halted:
+        if self.active:
             self.engine.confirmations.clear("barge_in")
             self._halt(Cause.BARGE_IN)
 
@@ -238,7 +243,6 @@ class VoiceSession:
 
     def _on_cut(self) -> None:
         """Silence: edit the context to what was heard, then go on with what was waiting for it."""
-        self.conversation.epoch = self.epoch
         self.conversation.settle(self._streaming)
         self._streaming = None
         self._halted = False
@@ -291,7 +295,7 @@ class VoiceSession:
 
     def _look(self, _: object) -> None:
         self._poke = None
-        if self._ending or self._halted or self.over:
+        if self._ending or self._halted:
             return
         if not self.active:
             self.turns.bot_changed()
@@ -321,6 +325,9 @@ class VoiceSession:
 
     def _on_edge(self, edge: object) -> None:
         self.turns.on_edge(edge)  # type: ignore[arg-type]
+
+    def _on_tool_over(self, _: object) -> None:
+        self.poke()
 
     def _on_over(self, utterance: Utterance) -> None:
         self.tts.on_over(utterance)

@@ -7,29 +7,40 @@ really sent is a fault of the file, named with its place. Left out: many session
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from bargein.models.llm_script import ScriptError
+from bargein.models.llm_script import Choose, ScriptError
 from bargein.sim.kernel.clock import Limits
 from bargein.sim.kernel.errors import SimulationStopped
 from bargein.sim.lab.result import Result
 from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.callers import Line
 from bargein.sim.scenario.places import Fault, Path
 
 __all__ = ["run_plan"]
 
 
-def run_plan(plan: Plan, seed: int | None = None, tie_seed: int | None = None, limits: Limits | None = None) -> Result:
+def run_plan(
+    plan: Plan,
+    seed: int | None = None,
+    tie_seed: int | None = None,
+    limits: Limits | None = None,
+    more_lines: Sequence[Line] = (),
+    choose: Choose | None = None,
+) -> Result:
     """Run one session.
 
     Args:
         seed: of its random streams; the scenario's own where none is given.
         tie_seed: permutes what falls on the same instant; ``None`` keeps the written order.
+        more_lines: what the caller says besides the script.
+        choose: how the model answers, in place of its script.
 
     Raises:
         ScenarioError: the script has no answer to a request that was sent.
     """
     scenario = plan.scenario
-    opened = plan.open(seed, tie_seed, limits)
+    opened = plan.open(seed, tie_seed, limits, more_lines, choose)
     stopped: SimulationStopped | None = None
     try:
         opened.session.run()

@@ -6,7 +6,7 @@ made. `Plan.open` then builds one session for one seed. Left out: running it and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -119,18 +119,27 @@ class Plan:
                 )
                 raise self.scenario.place.error([fault])
 
-    def open(self, seed: int | None = None, tie_seed: int | None = None, limits: Limits | None = None) -> Opened:
+    def open(
+        self,
+        seed: int | None = None,
+        tie_seed: int | None = None,
+        limits: Limits | None = None,
+        more_lines: Sequence[Line] = (),
+        choose: Choose | None = None,
+    ) -> Opened:
         """Build a session.
 
         Args:
             seed: of its random streams; the scenario's own where none is given.
             tie_seed: permutes what falls on the same instant.
+            more_lines: what the caller says besides the script.
+            choose: how the model answers, in place of its script; made anew for each session.
         """
         scenario = self.scenario
         streams = Streams(scenario.seed if seed is None else seed)
         clock = Clock(tie_seed, limits)
         bus = EffectBus(clock)
-        model = self._model(clock, streams)
+        model = self._model(clock, streams, choose or self.choose())
         bus.register(model_key(scenario.agent.model), model)
         tools: dict[str, Handler] = {}
         for name, tool in scenario.tools.items():
@@ -145,7 +154,11 @@ class Plan:
             streams.stream("stt"),
             None if late is None else LateWords(late.after_us, late.words),
         )
-        caller = ScriptedCaller(scenario.caller, self._recordings, stt)
+        lines, recordings = scenario.caller, self._recordings
+        if more_lines:
+            lines = (*lines, *more_lines)
+            recordings = [*recordings, *(speak("caller", line.say) if line.say else None for line in more_lines)]
+        caller = ScriptedCaller(lines, recordings, stt)
         voice = scenario.tts
         tts = ScriptedTts(clock, voice.ttfb, streams.stream("tts"), voice.speed, voice.voice)
         noise, echo = scenario.acoustics.noise, scenario.acoustics.echo
@@ -161,15 +174,17 @@ class Plan:
         session = VoiceSession(clock, bus, self.registry, self.settings, world, scenario.session.max_duration_us)
         return Opened(session, caller, model, tools, tts)
 
-    def _model(self, clock: Clock, streams: Streams) -> ScriptedModel:
+    def choose(self) -> Choose:
+        """How the model answers in one session, by the scenario's script."""
         script = self.scenario.llm
-        choose: Choose
         if script.behaviour is not None:
-            choose = by_behaviour(script.behaviour)
-        elif script.rules or script.else_ is not None:
-            choose = by_rules(script.rules, script.else_)
-        else:
-            choose = by_rounds(script.rounds)
+            return by_behaviour(script.behaviour)
+        if script.rules or script.else_ is not None:
+            return by_rules(script.rules, script.else_)
+        return by_rounds(script.rounds)
+
+    def _model(self, clock: Clock, streams: Streams, choose: Choose) -> ScriptedModel:
+        script = self.scenario.llm
         return ScriptedModel(
             clock,
             choose,

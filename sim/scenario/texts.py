@@ -32,6 +32,7 @@ _PLAIN: dict[str, re.Pattern[str]] = {
 """What an unquoted scalar is, where it is not a text: much as in JSON, for reading and for writing."""
 _MAX_DIGITS = 18
 _TAG = "tag:yaml.org,2002:"
+_TOO_MANY = f"more than {MAX_VALUES} values, aliases counted as what they stand for; accepted is up to {MAX_VALUES}"
 _TOO_DEEP = f"nested more than {MAX_DEPTH} deep; accepted is up to {MAX_DEPTH}"
 
 
@@ -87,9 +88,10 @@ class _Refused(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """The parser up to nodes: bounds their depth, refuses tags. Plain scalars stay texts; the reader decides."""
+    """The parser up to nodes: bounds depth and number, refuses tags. Plain scalars stay texts; the reader decides."""
 
     _depth = 0
+    _nodes = 0
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -97,6 +99,9 @@ class _Loader(yaml.SafeLoader):
         if tag is not None:
             shown = tag.replace(_TAG, "!!")
             raise _Refused(f"found the tag {shown}; accepted is plain data without tags", event.start_mark.line + 1)
+        self._nodes += 1
+        if self._nodes > 2 * MAX_VALUES:  # a mapping's keys are nodes too
+            raise _Refused(_TOO_MANY, event.start_mark.line + 1)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise _Refused(_TOO_DEEP, event.start_mark.line + 1)
@@ -119,10 +124,7 @@ class _Reader:
     def value(self, node: Node, path: Path) -> Any:
         self._count += 1
         if self._count > MAX_VALUES:
-            raise ScenarioError(
-                f"{self._file or 'YAML'}: it holds more than {MAX_VALUES} values, aliases counted as what they stand "
-                f"for; accepted is up to {MAX_VALUES}"
-            )
+            raise ScenarioError(f"{self._file or 'YAML'}:{node.start_mark.line + 1}: {_TOO_MANY}")
         if len(path) > MAX_DEPTH:
             raise ScenarioError(f"{self._file or 'YAML'}:{node.start_mark.line + 1}: {_TOO_DEEP}")
         self.lines.setdefault(path, node.start_mark.line + 1)
