@@ -44,13 +44,11 @@ Energies: TypeAlias = npt.NDArray[np.int64]
 Decibels: TypeAlias = str | int | float | Decimal
 NoiseKind: TypeAlias = Literal["white", "pink", "babble"]
 
-SPEECH_RMS = 3277  # -20 dBFS: what ITU-T P.56 users call a comfortable level, with room for peaks
+SPEECH_RMS = 3277  # -20 dBFS: 20 dB over the default detector's threshold, and room for the peaks of speech
 
 _UNITY = 1 << 16
 _LOUDEST_DB = 120
-_EXACT = Context(
-    prec=28, rounding=ROUND_HALF_EVEN
-)  # a caller's own decimal context must not reach a decision
+_EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)  # a caller's own decimal context must not reach a decision
 _GAMMA = 0x9E3779B97F4A7C15
 _PINK_ROWS = 10
 _TALKERS = 6
@@ -142,9 +140,7 @@ def frame_energies(pcm: Pcm, first_sample_offset_in_frame: int = 0) -> Energies:
         One int64 a frame; the rest of the first and of the last frame counts as silence.
     """
     if not 0 <= first_sample_offset_in_frame < FRAME_SAMPLES:
-        raise ValueError(
-            f"an offset in a frame is 0 to {FRAME_SAMPLES - 1}, not {first_sample_offset_in_frame}"
-        )
+        raise ValueError(f"an offset in a frame is 0 to {FRAME_SAMPLES - 1}, not {first_sample_offset_in_frame}")
     if not len(pcm):
         return np.zeros(0, dtype=np.int64)
     frames = -(-(first_sample_offset_in_frame + len(pcm)) // FRAME_SAMPLES)
@@ -165,9 +161,7 @@ def noise_bed(kind: NoiseKind, stream: Stream, samples: int) -> Pcm:
         ValueError: ``kind`` is none of these, or ``samples`` is not positive.
     """
     if kind not in _BEDS or samples <= 0:
-        raise ValueError(
-            f"a noise bed is one of {', '.join(_BEDS)} over 1 sample or more, not {kind!r} over {samples}"
-        )
+        raise ValueError(f"a noise bed is one of {', '.join(_BEDS)} over 1 sample or more, not {kind!r} over {samples}")
     return _bed(kind, stream.u64(), samples)
 
 

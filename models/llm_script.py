@@ -208,9 +208,7 @@ def by_turns(rounds: Sequence[RoundPlan], user_lines: Sequence[str], otherwise: 
         if not turns or not turns[-1][-1].calls or plan.expect_user is not None:
             turns.append([])
         turns[-1].append(plan)
-    cues = [
-        turn[0].expect_user or (user_lines[at] if at < len(user_lines) else None) for at, turn in enumerate(turns)
-    ]
+    cues = [turn[0].expect_user or (user_lines[at] if at < len(user_lines) else None) for at, turn in enumerate(turns)]
     closing = _Said(otherwise)
 
     def choose(reading: Reading) -> RoundPlan:

@@ -24,9 +24,7 @@ __all__ = ["VOICES", "speak", "synthesize"]
 
 VOICES = ("caller", "agent")
 
-_RECIPE = (
-    "bargein synthetic voice 1"  # part of the content key: raise it when the sound or the timing changes
-)
+_RECIPE = "bargein synthetic voice 1"  # part of the content key: raise it when the sound or the timing changes
 _PITCH_HZ = {"caller": 110, "agent": 205}
 _VOWELS = frozenset("aeiouyıæœø")
 # 110 ms a vowel and 35 ms a consonant: about 160 words a minute of English. The pauses (100 and 160 ms) stay under
@@ -108,9 +106,7 @@ def _pause(word: str) -> int:
 def _render(voice: str, said: str, length: int) -> Pcm:
     if not length:
         return np.zeros(0, dtype=np.int16)
-    steps: list[
-        npt.NDArray[np.int64]
-    ] = []  # how far the phase moves, in 65536ths of a period, at each sample
+    steps: list[npt.NDArray[np.int64]] = []  # how far the phase moves, in 65536ths of a period, at each sample
     levels: list[npt.NDArray[np.int64]] = []
     spoken = 0
     for word in split_words(said):

@@ -234,14 +234,12 @@ class TtsStage:
         """Let audio that was held back go, as far as its turn has come."""
         for context in tuple(self._ledger.values()):
             utterance = context.utterance
-            if utterance.complete:
+            if utterance.complete or context.clip is not None or not self._has_turn(context):
                 continue
-            if context.clip is not None:
-                break  # a clip whose time has not come: nothing passes it
             while context.held:
                 self._playout.feed(utterance, context.held.popleft())
             if not context.ended:
-                break
+                continue
             self._timeline.add("tts.ended", utterance.epoch, utterance.number, utterance.received)
             self._playout.finish(utterance)
 

@@ -30,6 +30,7 @@ class Desk:
     """One session's engine state.
 
     Attributes:
+        closed: the session has ended.
         running: side effects that run, by key, in start order.
         open: responses that are neither delivered nor discarded, by number.
     """
@@ -37,6 +38,7 @@ class Desk:
     __slots__ = (
         "bus",
         "clock",
+        "closed",
         "config",
         "confirmations",
         "mailbox",
@@ -51,6 +53,7 @@ class Desk:
 
     def __init__(self, clock: Clock, bus: EffectBus, timeline: Timeline, session_id: str, config: EngineConfig) -> None:
         self.clock = clock
+        self.closed = False
         self.bus = bus
         self.session_id = session_id
         self.config = config

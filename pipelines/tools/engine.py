@@ -62,7 +62,6 @@ class ToolEngine:
         self._side_effects = SideEffects(desk)
         self._read_only = ReadOnlyCalls(desk)
         self._responses = 0
-        self._closed = False
 
     # -- rounds -------------------------------------------------------------------------------------------
 
@@ -172,7 +171,7 @@ class ToolEngine:
         return slot.tool.spec.side_effect
 
     def _may_not_start(self, token: CancelToken) -> bool:
-        return token.cancelled or self._closed
+        return token.cancelled or self._desk.closed
 
     # -- asked by the session -----------------------------------------------------------------------------
 
@@ -220,7 +219,7 @@ class ToolEngine:
         Read-only calls are dropped, side effects recorded as lost; notes stay in the mailbox. Whoever waits for an
         execution is answered. A second time has no effect.
         """
-        self._closed = True
+        self._desk.closed = True
         for run in tuple(self._desk.running.values()):
             self._side_effects.stop(run, Cause.HANG_UP)
         for execution in tuple(self._desk.open.values()):

@@ -309,7 +309,8 @@ class Execution:
             return
         self._complete = True
         self._forget()
-        self._notes = self._desk.mailbox.take()
+        if not self._desk.closed:
+            self._notes = self._desk.mailbox.take()
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             listener(self)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bargein.sim.kernel.frames import samples_to_us
 from bargein.sim.kernel.timeline import Record
 
 __all__ = ["METRICS", "Metrics", "metrics", "tool_summary"]
@@ -172,7 +173,7 @@ class _Meter:
     def playout_started(self, record: Record) -> None:
         speech_end_us = self.waiting.pop(record["epoch"], None)
         if speech_end_us is not None:
-            self.lists["response_latencies_us"].append(record["t"] - speech_end_us)
+            self.lists["response_latencies_us"].append(samples_to_us(record["at_sample"]) - speech_end_us)
         self.sound(record["t"], self.audible, record["utterance"], True)
 
     def playout_resumed(self, record: Record) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bargein.pipelines.tools.orphans import call_digest
 from bargein.sim.effects.bus import EffectKind
+from bargein.sim.kernel.errors import SimulationStopped, VoidRun
 from bargein.sim.kernel.timeline import Record
 from bargein.sim.lab.invariants import CheckSettings, ToolFacts, Violation, check
 from bargein.sim.lab.metrics import Metrics, metrics, tool_summary
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bargein.sim.kernel.errors import SimulationStopped
     from bargein.sim.scenario.build import Opened
     from bargein.sim.scenario.model import Scenario
 
@@ -36,7 +36,8 @@ class Result:
         scenario: what was run.
         seed: of its random streams; tie_seed: of the order of ties, or ``None`` for the written order.
         timeline: the record of everything that happened.
-        stopped: why the simulation could not go on, or ``None`` when the session came to its end.
+        stopped: why the simulation could not go on, or ``None`` when the session came to its end. A ``VoidRun`` has
+            the exception of the stage that raised as its cause.
         notes: what was converted on the way in.
     """
 
@@ -46,7 +47,7 @@ class Result:
         seed: int,
         tie_seed: int | None,
         opened: Opened,
-        stopped: SimulationStopped | None,
+        stopped: SimulationStopped | VoidRun | None,
         notes: tuple[str, ...] = (),
     ) -> None:
         self.scenario = scenario
@@ -143,7 +144,7 @@ class Result:
         """Which invariants do not hold; a simulation that could not go on is the first of them."""
         found = check(self.records, self.check_settings)
         if self.stopped is not None:
-            name = type(self.stopped).__name__.lower()
+            name = "crash" if isinstance(self.stopped, VoidRun) else type(self.stopped).__name__.lower()
             found.insert(0, Violation(name, self.virtual_us, str(self.stopped), len(self.records) - 1))
         return found
 

@@ -1,7 +1,8 @@
 """Running one session of a scenario.
 
 `run_plan` opens a session, lets it run and wraps what came of it. A script that has no answer to a request that was
-really sent is a fault of the file, named with its place. Left out: many sessions (``explore``, ``sweep``).
+really sent is a fault of the file, named with its place. A stage that raises has a fault of its own: the run is void
+and says so, as a finding, because exploring may have led there. Left out: many sessions (``explore``, ``sweep``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from bargein.models.llm_script import Choose, ScriptError
 from bargein.sim.kernel.clock import Limits
-from bargein.sim.kernel.errors import SimulationStopped
+from bargein.sim.kernel.errors import SimulationStopped, VoidRun
 from bargein.sim.lab.result import Result
 from bargein.sim.scenario.build import Plan
 from bargein.sim.scenario.callers import Line
@@ -41,7 +42,7 @@ def run_plan(
     """
     scenario = plan.scenario
     opened = plan.open(seed, tie_seed, limits, more_lines, choose)
-    stopped: SimulationStopped | None = None
+    stopped: SimulationStopped | VoidRun | None = None
     try:
         opened.session.run()
     except SimulationStopped as report:
@@ -49,6 +50,9 @@ def run_plan(
     except ScriptError as error:
         problem, key = error.args
         raise scenario.place.error([Fault(_path(key), problem)]) from None
+    except Exception as error:
+        stopped = VoidRun(f"{type(error).__name__}: {error}")
+        stopped.__cause__ = error
     return Result(scenario, scenario.seed if seed is None else seed, tie_seed, opened, stopped, tuple(plan.notes))
 
 

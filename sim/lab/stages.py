@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from bargein.sim.kernel.frames import samples_to_us
 from bargein.sim.kernel.timeline import Record
 
 __all__ = ["STAGES", "TurnStages", "turns"]
@@ -88,11 +89,12 @@ class _Marks:
             case "tts.opened" if record["source"] != "filler":
                 self.opened[record["utterance"]] = (record["ordinal"], t)
             case "playout.started":
+                heard = samples_to_us(record["at_sample"])
                 if self.first_sound_us is None:
-                    self.first_sound_us = t
+                    self.first_sound_us = heard
                 opened = self.opened.get(record["utterance"])
                 if opened is not None and (self.answer is None or opened[0] != self.answer[0]):
-                    self.answer = (opened[0], opened[1], t)
+                    self.answer = (opened[0], opened[1], heard)
 
     def stages(self) -> TurnStages:
         start = self.speech_end_us

@@ -241,15 +241,15 @@ class _Reader:
         sound = self.sounds.setdefault(
             record["utterance"], _Sound("bot" if answer else "filler", Look.BOT if answer else Look.FILLER)
         )
-        sound.since_us = record["t"]
+        sound.since_us = samples_to_us(record["at_sample"])
         speech_end_us = self.waiting.pop(record["epoch"], None)
         if speech_end_us is not None:
-            self._wait("response latency", speech_end_us, record["t"])
+            self._wait("response latency", speech_end_us, sound.since_us)
 
     def playout_resumed(self, record: Record) -> None:
         sound = self.sounds.get(record["utterance"])
         if sound is not None:
-            sound.since_us = record["t"]
+            sound.since_us = samples_to_us(record["at_sample"])
 
     def playout_word(self, record: Record) -> None:
         sound = self.sounds.get(record["utterance"])

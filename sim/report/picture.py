@@ -72,7 +72,7 @@ def draw(records: Sequence[Record], title: str = "") -> Figure:
     scale = _Scale(plot_width * 72 / seconds)
     wait_rows = _pack([(wait.start_us, wait.end_us, wait.label) for wait in shown.waits], scale)
     tops, height_rows = _layout(shown, max(wait_rows, default=0) + 1)
-    left, right, top, bottom = 0.85, 0.7, 0.75, 1.2  # inches round the axes
+    left, right, top, bottom = 0.85, 0.7, 0.75 if shown.lines else 0.5, 1.2  # inches round the axes
     width = plot_width + left + right
     height = 0.42 * height_rows + top + bottom
     figure = Figure(figsize=(width, height), facecolor="white")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from bargein.models.callers import ScriptedCaller
 from bargein.models.clips import RenderedClips
@@ -62,7 +61,7 @@ class Plan:
         notes: what was converted on the way in, such as a recording's rate.
 
     Raises:
-        ScenarioError: a recording cannot be used, or two lines overlap.
+        ScenarioError: a recording cannot be used.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -73,7 +72,6 @@ class Plan:
         for name, tool in scenario.tools.items():
             self.registry.register(_spec(name, tool))
         self._recordings = [self._recording(number, line) for number, line in enumerate(scenario.caller)]
-        self._refuse_overlaps()
         self._clips = _clips(scenario)
         vad = scenario.vad
         hangover_frames = max(1, -(-vad.hangover_us // FRAME_US))
@@ -92,32 +90,6 @@ class Plan:
             raise self.scenario.place.error([Fault(("caller", number, "wav"), f"{line.wav}: {problem}")]) from None
         self.notes += [f"{line.wav}: {note}" for note in notes]
         return recording
-
-    def duration_us(self, number: int) -> int:
-        """How long the caller's line with this position, from 0, lasts."""
-        line, recording = self.scenario.caller[number], self._recordings[number]
-        if recording is None:
-            return 0
-        if line.level == "decision" and line.for_us is not None:
-            return line.for_us
-        return -(-recording.length * 125 // 2)
-
-    def _refuse_overlaps(self) -> None:
-        """Two lines at fixed instants that would be spoken at once are a slip, not a caller."""
-        timed = sorted(
-            (line.at_us, number)
-            for number, line in enumerate(self.scenario.caller)
-            if line.at_us is not None and line.speaks
-        )
-        for (first_at, first), (second_at, second) in pairwise(timed):
-            ends = first_at + self.duration_us(first)
-            if second_at < ends:
-                fault = Fault(
-                    ("caller", second, "at"),
-                    f"the line begins at {second_at} us, while line {first + 1} is spoken until {ends} us; "
-                    f"accepted is {ends} us or later",
-                )
-                raise self.scenario.place.error([fault])
 
     def open(
         self,

@@ -32,7 +32,6 @@ _PLAIN: dict[str, re.Pattern[str]] = {
 """What an unquoted scalar is, where it is not a text: much as in JSON, for reading and for writing."""
 _MAX_DIGITS = 18
 _TAG = "tag:yaml.org,2002:"
-_TOO_MANY = f"more than {MAX_VALUES} values, aliases counted as what they stand for; accepted is up to {MAX_VALUES}"
 _TOO_DEEP = f"nested more than {MAX_DEPTH} deep; accepted is up to {MAX_DEPTH}"
 
 
@@ -99,9 +98,9 @@ class _Loader(yaml.SafeLoader):
         if tag is not None:
             shown = tag.replace(_TAG, "!!")
             raise _Refused(f"found the tag {shown}; accepted is plain data without tags", event.start_mark.line + 1)
-        self._nodes += 1
-        if self._nodes > 2 * MAX_VALUES:  # a mapping's keys are nodes too
-            raise _Refused(_TOO_MANY, event.start_mark.line + 1)
+        self._nodes += index is not None  # keys come without an index
+        if self._nodes > MAX_VALUES:
+            raise _Refused(_too_many(), event.start_mark.line + 1)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise _Refused(_TOO_DEEP, event.start_mark.line + 1)
@@ -124,7 +123,7 @@ class _Reader:
     def value(self, node: Node, path: Path) -> Any:
         self._count += 1
         if self._count > MAX_VALUES:
-            raise ScenarioError(f"{self._file or 'YAML'}:{node.start_mark.line + 1}: {_TOO_MANY}")
+            raise ScenarioError(f"{self._file or 'YAML'}:{node.start_mark.line + 1}: {_too_many()}")
         if len(path) > MAX_DEPTH:
             raise ScenarioError(f"{self._file or 'YAML'}:{node.start_mark.line + 1}: {_TOO_DEEP}")
         self.lines.setdefault(path, node.start_mark.line + 1)
@@ -202,3 +201,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def _too_many() -> str:
+    return f"more than {MAX_VALUES} values, aliases counted as what they stand for; accepted is up to {MAX_VALUES}"

@@ -122,7 +122,7 @@ def _starts(utterance: Utterance) -> Iterator[Violation]:
         at = begin["at_sample"]
         if at % FRAME_SAMPLES:
             yield _wrong(begin, f"begins at sample {at}, which no frame begins with")
-        elif samples_to_us(at) != begin["t"]:
+        elif samples_to_us(at) != next_boundary_us(begin["t"]):  # it may be told as soon as it is settled
             yield _wrong(begin, f"begins at sample {at}, which is heard at {samples_to_us(at)} us")
 
 

@@ -108,6 +108,7 @@ def no_dead_epoch_effect(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
     """No call of an interrupted or unconfirmed response starts after it ended (tool contract, item 8)."""
     asked: set[str] = set()
     over: dict[int, str] = {}
+    opened: set[int] = set()
     newest = 0
     for record in facts.records:
         match record["kind"]:
@@ -115,9 +116,10 @@ def no_dead_epoch_effect(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
                 asked.update(record["calls"])
             case "turn.user":
                 newest = max(newest, record["epoch"])
+                opened.add(record["epoch"])
             case "turn.interrupted":
                 over[record["epoch"]] = "was interrupted"
-            case "run.ended":
+            case "run.ended" if record["epoch"] in opened:  # before, it was a speculation that came to nothing
                 over.setdefault(record["epoch"], "has ended")
             case "tool.started":
                 epoch = epoch_of_call(record["call"], record["epoch"])
@@ -125,7 +127,7 @@ def no_dead_epoch_effect(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
                     why = f"of turn {epoch}, which {over[epoch]}"
                 elif epoch < newest:
                     why = f"of turn {epoch}, which turn {newest} has replaced"
-                elif record["call"] not in asked:
+                elif record["call"] not in asked and epoch in opened:
                     why = "of a response that is not in the context"
                 else:
                     continue
@@ -144,6 +146,7 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
     spoken: set[tuple[int, int]] = set()
     running: dict[tuple[int, int], dict[str, str]] = {}
     current: dict[int, tuple[int, int]] = {}
+    starts: dict[str, tuple[int, str]] = {}
     settled: set[str] = set()
     dead: set[int] = set()
     progress: set[tuple[int, str]] = set()
@@ -153,11 +156,14 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
             case "tools.started":
                 current[epoch] = key = (epoch, record["round"])
                 rounds[key] = record
-                running[key] = {}
+                # Its calls may start before or after the round is announced, within one instant.
+                running[key] = {call: tool for call, (t, tool) in starts.items() if t == record["t"]}
             case "tools.ended":
                 ended.add((epoch, record["round"]))
-            case "tool.started" if epoch in current:
-                running[current[epoch]][record["call"]] = record["tool"]
+            case "tool.started":
+                starts[record["call"]] = (record["t"], record["tool"])
+                if epoch in current and current[epoch] not in ended:
+                    running[current[epoch]][record["call"]] = record["tool"]
             case "tool.progress":
                 progress.add((record["t"], record["text"]))
             case "tool.settled":

@@ -45,7 +45,8 @@ def one_reply(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
             case "run.ended":
                 if epoch in ended:
                     text = f"the run of turn {epoch} ends a second time"
-                ended.add(epoch)
+                if epoch in opened:  # before, it was a speculation that came to nothing
+                    ended.add(epoch)
             case "response.started":
                 if (epoch, record["ordinal"]) in begun:
                     text = f"response {record['ordinal']} of turn {epoch} begins a second time"

@@ -1,0 +1,3 @@
+"""Faults of the tool engine."""
+
+from __future__ import annotations
