@@ -39,8 +39,8 @@ ABOUT = (
     " covers the program, not the audio it makes. Made by audio_fixtures/make_fixtures.py, which uses no seed."
 )
 
-_EDGE_SAMPLES = 320  # silence kept before and after a line: 20 ms
-_PAUSE_SAMPLES = 1920  # longest silence kept inside: 120 ms, so that a comma is not taken for the end of a turn
+# The longest silence kept: 20 ms at the edges, 120 ms inside, so that a comma is not taken for the end of a turn.
+_EDGE_SAMPLES, _PAUSE_SAMPLES = 320, 1920
 _WINDOW_SAMPLES = 80
 _SILENCE_RMS = 58  # -55 dBFS, with speech at -20
 
