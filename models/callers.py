@@ -105,8 +105,8 @@ class ScriptedCaller:
 
     @staticmethod
     def _order(line: CallerLine) -> Order:
-        """Sound begins ahead of everything on its instant; a placed decision is an interruption."""
-        return Order.FRAME if line.level == "audio" and line.say else Order.INTERRUPTION
+        """Sound is delivered, after the frame that has just come in; a placed decision is an interruption."""
+        return Order.DELIVERY if line.level == "audio" and line.say else Order.INTERRUPTION
 
     def _await(self, number: int, line: CallerLine, moment: Moment) -> None:
         session = self._session
@@ -141,7 +141,7 @@ class ScriptedCaller:
         if line.level == "decision":
             duration_us = line.for_us if line.for_us is not None else samples_to_us(recording.length)
             session.timeline.add("caller.started", session.epoch, number, line.say, duration_us, "decision")
-            session.clock.call_in(duration_us, Order.FRAME, self._fall_silent, number)
+            session.clock.call_in(duration_us, Order.DELIVERY, self._fall_silent, number)
             session.caller_decides(line.transcript if line.transcript is not None else line.say, duration_us)
             return
         first_sample = -(-now * 2 // 125)
@@ -149,7 +149,7 @@ class ScriptedCaller:
         session.timeline.add("caller.started", session.epoch, number, line.say, duration_us, "audio")
         self._stt.will_say(first_sample, self._words(line, recording))
         self.said.append((number, first_sample, recording))
-        session.clock.call_in(duration_us, Order.FRAME, self._fall_silent, number)
+        session.clock.call_in(duration_us, Order.DELIVERY, self._fall_silent, number)
         session.caller_speaks(recording, first_sample)
 
     @staticmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from json import dumps
+from json import JSONEncoder
 from typing import Any, Protocol
 
 from bargein.models.sentences import split_words
@@ -18,6 +18,8 @@ from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order, Timer
 
 __all__ = ["Playback", "ScriptedCall", "call_deltas", "text_deltas"]
+
+_to_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 INTERLEAVED_BYTES = 8
 """Length of an argument fragment when the fragments of several calls are mixed."""
@@ -52,7 +54,7 @@ def call_deltas(calls: Sequence[ScriptedCall], first_id: int, fragments: str | i
     """
     cut: list[list[CallDelta]] = []
     for index, call in enumerate(calls):
-        text = call.raw if call.raw is not None else dumps(call.args, ensure_ascii=False, separators=(",", ":"))
+        text = call.raw if call.raw is not None else _to_json(call.args)
         provider_id = call.id or f"call_{first_id + index}"
         if fragments == "whole":
             cut.append([CallDelta(index, provider_id, call.tool, text)])

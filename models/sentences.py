@@ -13,6 +13,7 @@ __all__ = ["split_sentences", "split_words"]
 
 _TITLES = ("Mr.", "Mrs.", "Ms.", "Dr.", "St.", "No.")
 _BOUNDARY = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s+(\S))")
+_END = re.compile(r"[.!?…]")
 _WORD = re.compile(r"\s*\S+")
 
 
@@ -29,6 +30,8 @@ def split_sentences(text: str) -> list[str]:
     """
     pieces: list[str] = []
     begin = 0
+    if _END.search(text, 0, len(text) - 1) is None:
+        return [text] if text else pieces  # most of a stream: no sentence can have ended
     for boundary in _BOUNDARY.finditer(text):
         end = boundary.end()
         last_word = text[begin:end].rsplit(None, 1)[-1]

@@ -193,6 +193,10 @@ class _Context:
             return
         piece = pieces.pop(0)
         self._on_audio(self._utterance, piece)
+        if self._flushed and not self._ready and not pieces:
+            self._busy = False
+            self._on_end(self._utterance)
+            return
         self._timer = self._tts._clock.call_in(
             self._tts.arrival_us(piece.length), Order.DELIVERY, self._deliver_words, pieces
         )

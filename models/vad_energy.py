@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
+from functools import lru_cache
 
 from bargein.models.acoustics import Decibels, power_ratio
 from bargein.models.hysteresis import Hysteresis, VadEdge, VadState, decided_at_us
@@ -37,6 +38,7 @@ class VadSettings:
     hangover_frames: int = 10
 
 
+@lru_cache(maxsize=64)
 def energy_threshold(level_db: Decibels) -> int:
     """The smallest sum of squares over one frame that reaches ``level_db`` dBFS."""
     return int((FRAME_SAMPLES * _FULL_SCALE_SQUARE * power_ratio(level_db)).to_integral_value(ROUND_CEILING))

@@ -78,7 +78,7 @@ class AudioIn:
         """Begin to listen, at the start of the session."""
         self._running = True
         if self._per_frame:
-            self._clock.call_in(FRAME_US, Order.FRAME, self._tick)
+            self._timer = self._clock.call_in(FRAME_US, Order.FRAME, self._tick)
         elif self._room is not None:
             self._plan()
 
@@ -215,7 +215,7 @@ class AudioIn:
         if not self._running:
             return
         frame = self._clock.now // FRAME_US - 1
-        self._clock.call_in(FRAME_US, Order.FRAME, self._tick)
+        self._timer = self._clock.call_in(FRAME_US, Order.FRAME, self._tick)
         begin = frame * FRAME_SAMPLES
         self._caller = [track for track in self._caller if track.stop > begin]
         self._echoes = [track for track in self._echoes if track.stop > begin]

@@ -69,16 +69,19 @@ class Conversation:
         """A filler is on its way to the ear; it is placed when no call is open."""
         self._fillers.append((ordinal, text))
 
-    def place_fillers(self) -> None:
+    def place_fillers(self, over: bool = False) -> None:
         """Put spoken fillers into the context, each as a message of its own.
 
         One that is over already stands as it was heard, or not at all; one still playing is cut later if need be.
+
+        Args:
+            over: all of them are, also one that was still on its way to the speech stage.
         """
         fillers, self._fillers = self._fillers, []
         for ordinal, text in fillers:
             utterance = self._book.of_response(ordinal)
-            if utterance is not None and utterance.over:
-                text = utterance.heard_text()
+            if over or (utterance is not None and utterance.over):
+                text = self._book.heard_of_response(ordinal)
             if text:
                 self.fillers_in_context += 1
                 self._push_said(ordinal, assistant(text), Source.FILLER)
@@ -110,7 +113,7 @@ class Conversation:
         """
         for ordinal, mid in self._book.ties():
             self._keep_heard(ordinal, mid)
-        self.place_fillers()
+        self.place_fillers(over=True)
         if streaming is not None:
             heard = self._book.heard_of_response(streaming)
             if heard:

@@ -62,12 +62,13 @@ class LlmStats:
 class _Stream:
     """One response on its way in."""
 
-    __slots__ = ("assembler", "backlog", "effect", "finish", "ordinal", "reason", "round", "timed")
+    __slots__ = ("assembler", "backlog", "begun", "effect", "finish", "ordinal", "reason", "round", "timed")
 
     def __init__(self, round: int, timed: int | None) -> None:
         self.round = round
         self.timed = timed
         self.assembler = ResponseAssembler()
+        self.begun = False
         self.backlog: deque[SpeechItem] = deque()
         self.ordinal: int | None = None
         self.effect: Effect | None = None
@@ -199,8 +200,8 @@ class LlmRunner:
         assert outcome is not None
         if outcome.status is not Status.OK:
             self._timeline.add("llm.failed", epoch, number, str(outcome.value))
-            yield from self._finish_speech(epoch, token, stream)
             self._conversation.push_response(stream.ordinal, Response(stream.assembler.text, ()))
+            yield from self._finish_speech(epoch, token, stream)
             return None
         response = stream.assembler.finish(epoch, self._conversation.context)
         self._conversation.push_response(stream.ordinal, response)
@@ -217,7 +218,9 @@ class LlmRunner:
         if type(delta) is StreamEnd:
             self._done(stream, delta)
             return
-        if self._recorder.llm_first_token(self._epoch, stream.timed, self._clock.now):
+        if not stream.begun:
+            stream.begun = True
+            self._recorder.llm_first_token(self._epoch, stream.timed, self._clock.now)
             self._timeline.add("llm.first_token", self._epoch, stream.round)
         try:
             stream.assembler.feed(delta)

@@ -30,6 +30,7 @@ class Playout:
         on_over: called with each utterance of which nothing more will be heard.
         on_sound: called with (session sample, samples) of what is about to be heard; the echo path listens here.
         on_silence: called with the session sample from which on what was announced is not heard after all.
+        on_audible: called when audio is queued where nothing was.
         per_frame: the reference mode.
 
     Invariant: at any instant at most one utterance is audible.
@@ -42,6 +43,7 @@ class Playout:
         on_over: Callable[[Utterance], object],
         on_sound: Callable[[int, Pcm], object] | None = None,
         on_silence: Callable[[int], object] | None = None,
+        on_audible: Callable[[], object] | None = None,
         per_frame: bool = False,
     ) -> None:
         self._clock = clock
@@ -49,6 +51,7 @@ class Playout:
         self._on_over = on_over
         self._on_sound = on_sound
         self._on_silence = on_silence
+        self._on_audible = on_audible
         self._per_frame = per_frame
         self._queue: deque[Utterance] = deque()
         self._current: Utterance | None = None
@@ -82,6 +85,8 @@ class Playout:
             self._queue.append(utterance)
             if self._current is None and len(self._queue) == 1:
                 self._start_at(next_boundary_us(self._clock.now))
+                if self._on_audible is not None:
+                    self._on_audible()
         elif utterance is self._current:
             if self._starved:
                 if self._timer is None:
@@ -181,7 +186,8 @@ class Playout:
         else:
             self._close_span(utterance)
             self._starved = True
-            self._timeline.add("playout.starved", utterance.epoch, utterance.number, utterance.heard)
+            if self._cut_timer is None or self._cut_timer.at_us > self._clock.now:  # else the cut tells
+                self._timeline.add("playout.starved", utterance.epoch, utterance.number, utterance.heard)
 
     def _close_span(self, utterance: Utterance) -> None:
         count = utterance.heard - self._span_offset
@@ -210,15 +216,20 @@ class Playout:
             return
         first = self._span_offset + us_to_samples(self._clock.now) - self._span_start
         last = min(first + FRAME_SAMPLES, utterance.received)
-        words = utterance.words
-        for word in range(self._word, len(words)):
-            if words[word][1] > last:
-                break
-            self._clock.call_at(self._instant_of(words[word][1]), Order.PLAYOUT, self._frame_word, utterance)
+        self._time_words(utterance, last)
         if last == utterance.received:
             self._timer = self._clock.call_at(self._instant_of(last), Order.PLAYOUT, self._frame_last, last)
         else:
             self._timer = self._clock.call_in(FRAME_US, Order.PLAYOUT, self._tick)
+
+    def _time_words(self, utterance: Utterance, last: int) -> None:
+        """Publish the words that end by ``last``; those at the end of what was received come with that end."""
+        words = utterance.words
+        for word in range(self._word, len(words)):
+            end = words[word][1]
+            if end > last or end == utterance.received:
+                break
+            self._clock.call_at(self._instant_of(end), Order.PLAYOUT, self._frame_word, utterance)
 
     def _frame_word(self, utterance: Utterance) -> None:
         if utterance is self._current and self._word < len(utterance.words):
@@ -241,11 +252,7 @@ class Playout:
         self._publish(utterance)
         boundary = next_boundary_us(self._clock.now)
         upto = self._span_offset + us_to_samples(boundary) - self._span_start
-        words = utterance.words
-        for word in range(self._word, len(words)):
-            if words[word][1] > min(upto, utterance.received):
-                break
-            self._clock.call_at(self._instant_of(words[word][1]), Order.PLAYOUT, self._frame_word, utterance)
+        self._time_words(utterance, upto)
         if utterance.received <= upto:
             self._timer = self._clock.call_at(
                 self._instant_of(utterance.received), Order.PLAYOUT, self._frame_last, utterance.received

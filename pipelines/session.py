@@ -119,6 +119,7 @@ class VoiceSession:
             self._on_over,
             on_sound=self.audio_in.hear_bot if echoes else None,
             on_silence=self.audio_in.bot_cut if echoes else None,
+            on_audible=self._on_audible,
             per_frame=settings.per_frame,
         )
         self.tts = TtsStage(
@@ -188,6 +189,8 @@ class VoiceSession:
         """The user has said ``text``: settle what came before and answer it."""
         if self._ending:
             return
+        if self._next_turn is not None:
+            text, segments = f"{self._next_turn[0]} {text}", self._next_turn[1] + segments
         self._next_turn = (text, segments)
         if self._halted:
             return  # the cut is on its way; the turn follows it
@@ -224,13 +227,15 @@ class VoiceSession:
     # -- interruption -------------------------------------------------------------------------------------
 
     def barge_in(self, onset_us: int, source: str) -> None:
-        """The caller interrupts, now: the bot's epoch is over."""
-        if self._ending:
+        """The caller interrupts, now: the bot's epoch is over, also where it had nothing under way."""
+        if self._ending or self._halted:
             return
         self.timeline.add("turn.barge_in", self.epoch, onset_us, source)
         if self.active:
             self.engine.confirmations.clear("barge_in")
             self._halt(Cause.BARGE_IN)
+        else:
+            self._open_epoch()
 
     def _halt(self, cause: Cause) -> None:
         """End the run and the speech of this epoch, in the order a reader expects (tool contract, item 8)."""
@@ -279,18 +284,24 @@ class VoiceSession:
             self._end_soon()
 
     def _time_out(self, _: object) -> None:
+        self.audio_in.stop()  # listening to a noisy room is no progress
         if not self.clock.busy:
             raise Deadlock(
                 f"nothing more happens after {self.timeline.rows[-1][0]} us, and the session is not over; "
-                f"{self.clock.report()}"
+                f"{self._who_waits()}"
             )
         self.hang_up("time_limit")
+
+    def _who_waits(self) -> str:
+        """Who is left waiting, and for what."""
+        tasks = [self.clock.report()] if self.clock.tasks else []
+        return "; ".join([*tasks, *self.turns.waits(), *self.tts.waits()]) or self.clock.report()
 
     # -- the end ------------------------------------------------------------------------------------------
 
     def poke(self) -> None:
         """Something came to rest: look, once this instant's work is done, whether everything has."""
-        if self._poke is None or not self._poke.armed:
+        if self._poke is None and not self.runner.active and not self.playout.audible:  # what ends later pokes again
             self._poke = self.clock.call_in(0, Order.WORK, self._look)
 
     def _look(self, _: object) -> None:
@@ -328,6 +339,9 @@ class VoiceSession:
 
     def _on_tool_over(self, _: object) -> None:
         self.poke()
+
+    def _on_audible(self) -> None:
+        self.turns.bot_changed()
 
     def _on_over(self, utterance: Utterance) -> None:
         self.tts.on_over(utterance)

@@ -96,6 +96,11 @@ class TtsStage:
         """Whether nothing is being said, synthesised or held back."""
         return not self._ledger and self._waiting is None and not len(self.inbox)
 
+    def waits(self) -> list[str]:
+        """What is waited for, in words; the report of a stuck session shows it."""
+        late = [each.utterance.number for each in self._ledger.values() if not each.utterance.complete]
+        return [f"utterance {number} waits for its audio" for number in late]
+
     # -- text ---------------------------------------------------------------------------------------------
 
     def _take(self, item: SpeechItem) -> None:
@@ -255,6 +260,7 @@ class TtsStage:
             self._playout.feed(utterance, context.clip)
             self._timeline.add("tts.ended", utterance.epoch, utterance.number, utterance.received)
             self._playout.finish(utterance)
+            self._pass_on()  # a context that did not wait for the clip any longer
         if self._waiting is not None and not self._clip_queue:
             self._end_wait()
 

@@ -89,6 +89,7 @@ class TurnDetector:
         self._ended = False  # the end of the turn was decided; its transcripts are waited for
         self._segments = 0
         self._pending: dict[int, bool] = {}  # segments without a last final: whether it counts
+        self._begun: set[int] = set()  # those of them that have had a first final
         self._texts: list[tuple[int, str]] = []
         self._placed = 0  # decisions placed by the scenario and not ended yet
         self._last_barge_in_us: int | None = None
@@ -98,6 +99,10 @@ class TurnDetector:
     def idle(self) -> bool:
         """Whether the caller is silent and nothing of theirs is being worked on."""
         return not (self._speaking or self._pending or self._end is not None or self._texts or self._placed)
+
+    def waits(self) -> list[str]:
+        """What is waited for, in words; the report of a stuck session shows it."""
+        return [f"segment {segment} waits for its transcript" for segment in self._pending]
 
     # -- the detector's edges -----------------------------------------------------------------------------
 
@@ -203,16 +208,27 @@ class TurnDetector:
         self._on_idle()
 
     def _on_final(self, segment: int, text: str, more: bool) -> None:
-        self._timeline.add("stt.final", self._bot.epoch, segment, text)
         counts = self._pending.get(segment, True)
-        if not more:
+        number = self._number(segment)
+        self._timeline.add("stt.final", self._bot.epoch, number, text)
+        if more:
+            self._begun.add(segment)
+        else:
+            self._begun.discard(segment)
             self._pending.pop(segment, None)
         if counts and text:
-            self._texts.append((segment, text))
+            self._texts.append((number, text))
         if self._end is None and not self._speaking and not self._ended:
             self._ended = bool(self._texts)  # it missed its turn: it opens one of its own
         self._hand_over()
         self._on_idle()
+
+    def _number(self, segment: int) -> int:
+        """A second final has a number of its own, so that the turn it belongs to can be told."""
+        if segment not in self._begun:
+            return segment
+        self._segments += 1
+        return self._segments
 
     def _hand_over(self) -> None:
         """Give the turn to the session once its end is decided and its transcripts are there."""
@@ -226,13 +242,11 @@ class TurnDetector:
             self._texts = texts
             self._ended = self._deferred = True
             return
-        segments = list(dict.fromkeys(segment for segment, _ in texts))
-        self._bot.take_turn(" ".join(text for _, text in texts), segments)
+        self._bot.take_turn(" ".join(text for _, text in texts), [number for number, _ in texts])
 
     def _waits_for_more(self) -> bool:
         """Whether a segment of this turn has had no final at all yet."""
-        heard = {segment for segment, _ in self._texts}
-        return any(counts and segment not in heard for segment, counts in self._pending.items())
+        return any(counts and segment not in self._begun for segment, counts in self._pending.items())
 
     # -- decisions placed by the scenario -----------------------------------------------------------------
 

@@ -93,6 +93,8 @@ def _string_size(text: str, limit: int) -> int:
 
 
 def _scalar_size(value: Any) -> int:
+    if type(value) is int:
+        return len(str(value))
     if value is None or value is True:
         return 4
     if value is False:

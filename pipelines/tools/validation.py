@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from bargein.pipelines.tools.bounded import cut
+from bargein.pipelines.tools.bounded import canonical_json, cut
 
 __all__ = ["MAX_ISSUES", "ROOT", "ArgumentValidator", "Issue", "Report", "SchemaProblem"]
 
@@ -24,6 +24,11 @@ MAX_REASON_SOURCE = 16 * 1024
 """Characters of a reason that are looked at before it is cut: it may quote the whole of the arguments."""
 ROOT = "(root)"
 _ENDLESS = "checking this refers back to itself without end"
+
+
+MAX_REMEMBERED = 256
+"""How many valid arguments a tool remembers, and of which length at most."""
+MAX_REMEMBERED_BYTES = 512
 
 
 class SchemaProblem(ValueError):
@@ -56,19 +61,32 @@ class ArgumentValidator:
         SchemaProblem: it is no such schema, or refers to something that is not inside it.
     """
 
-    __slots__ = ("_validator",)
+    __slots__ = ("_known", "_validator")
 
     def __init__(self, schema: Any) -> None:
         if not isinstance(schema, dict) or schema.get("type") != "object":
             raise SchemaProblem('the top level has to say "type": "object"')
         self._validator = _compile(schema)
+        self._known: dict[str, None] = {}
 
     def is_valid(self, arguments: dict[str, Any]) -> bool:
-        """Whether the arguments match, without saying why not."""
+        """Whether the arguments match, without saying why not.
+
+        Arguments that matched are remembered by their text: calls of one tool, and sessions of one scenario, ask for
+        the same again and again, and the library's walk costs a hundred times the look-up.
+        """
+        text = canonical_json(arguments)
+        if text in self._known:
+            return True
         try:
-            return bool(self._validator.is_valid(arguments))
+            valid = bool(self._validator.is_valid(arguments))
         except RecursionError:
             return False
+        if valid and len(text) <= MAX_REMEMBERED_BYTES:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            self._known[text] = None
+        return valid
 
     def report(self, arguments: dict[str, Any]) -> Report:
         """What is wrong with arguments that do not match, in the order of the schema's keywords."""
