@@ -45,9 +45,9 @@ class ScriptedStt:
 
     def will_say(self, first_sample: int, words: list[tuple[str, int, int]]) -> None:
         """The caller begins a line: its words with the samples at which each begins and ends."""
-        self._words += [
-            (samples_to_us(first_sample + begin), samples_to_us(first_sample + end), text) for text, begin, end in words
-        ]
+        for at, (text, begin, end) in enumerate(words):
+            spaced = text if at or text[:1].isspace() else f" {text}"  # a line may follow another in one stretch
+            self._words.append((samples_to_us(first_sample + begin), samples_to_us(first_sample + end), spaced))
 
     def transcribe(
         self, segment: int, onset_us: int, end_us: int, on_final: Callable[[int, str, bool], object]

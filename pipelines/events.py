@@ -27,6 +27,9 @@ KINDS: dict[str, tuple[str, ...]] = {
     "turn.user": ("text", "segments"),  # the user's message, which opens this epoch; the segments it is made of
     "turn.interrupted": ("cause",),  # this epoch's run and speech are over
     # the run
+    "speculation.started": ("text",),
+    "speculation.committed": (),
+    "speculation.discarded": ("reason",),
     "run.ended": ("ending", "rounds"),  # answered, empty, fallback, failed, cancelled
     "llm.request": ("round", "effect", "messages", "tools"),  # counts
     "llm.first_token": ("round",),

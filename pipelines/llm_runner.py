@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bargein.pipelines.agent.assembly import AssembleError, InvalidCall, Response, ResponseAssembler
 from bargein.pipelines.agent.deltas import StreamEnd, TextDelta
-from bargein.pipelines.agent.messages import ToolCall
-from bargein.pipelines.agent.request import Advert, Request, derive_request
+from bargein.pipelines.agent.messages import Message, ToolCall, user
+from bargein.pipelines.agent.request import Advert, derive_request
 from bargein.pipelines.conversation import Conversation
 from bargein.pipelines.playout_book import PlayoutBook, Source
 from bargein.pipelines.round_metrics import TurnRecorder
@@ -30,6 +31,7 @@ from bargein.pipelines.settings import SessionSettings
 from bargein.pipelines.tools.engine import ToolEngine
 from bargein.pipelines.tools.execution import Execution
 from bargein.pipelines.tools.fillers import FillerPolicy
+from bargein.pipelines.tools.speculation import Speculation
 from bargein.pipelines.tts_stage import SpeechItem
 from bargein.sim.effects.bus import Effect, EffectBus, EffectKind, Status
 from bargein.sim.kernel.cancel import CancelToken, Cause
@@ -41,6 +43,10 @@ from bargein.sim.kernel.timeline import Timeline
 __all__ = ["LlmRunner", "LlmStats", "model_key"]
 
 Steps = Generator[Any, Any, Any]
+
+
+def _nobody(_: Effect) -> None:
+    """Whoever waits for the response says so later."""
 
 
 def model_key(label: str) -> str:
@@ -60,20 +66,41 @@ class LlmStats:
 
 
 class _Stream:
-    """One response on its way in."""
+    """One response on its way in.
 
-    __slots__ = ("assembler", "backlog", "begun", "effect", "finish", "ordinal", "reason", "round", "timed")
+    Attributes:
+        live: whether its text is spoken as it comes; a speculative one keeps it in ``held`` until its turn commits.
+        backlog: text for which the speech stage has no room yet.
+        ordinal: its number for the playout, once it has begun to be spoken.
+    """
 
-    def __init__(self, round: int, timed: int | None) -> None:
+    __slots__ = ("assembler", "backlog", "begun", "effect", "epoch", "held", "live", "ordinal", "round", "timed")
+
+    def __init__(self, epoch: int, round: int, timed: int | None, live: bool) -> None:
+        self.epoch = epoch
         self.round = round
         self.timed = timed
+        self.live = live
         self.assembler = ResponseAssembler()
         self.begun = False
         self.backlog: deque[SpeechItem] = deque()
+        self.held: list[str] = []
         self.ordinal: int | None = None
         self.effect: Effect | None = None
-        self.finish = "stop"
-        self.reason = ""
+
+
+class _Guess:
+    """A run begun before its turn: what the user seems to have said, and what the model makes of it."""
+
+    __slots__ = ("epoch", "response", "speculation", "stream", "text", "token")
+
+    def __init__(self, epoch: int, text: str, token: CancelToken) -> None:
+        self.epoch = epoch
+        self.text = text
+        self.token = token
+        self.stream: _Stream | None = None
+        self.response: Response | None = None
+        self.speculation: Speculation | None = None
 
 
 class LlmRunner:
@@ -123,25 +150,36 @@ class LlmRunner:
         self._execution: Execution | None = None
         self._speaking_filler = False
         self._round = 0
+        self._guess: _Guess | None = None
         self.active = False
         self.stats = LlmStats()
 
-    def start(self, epoch: int) -> None:
-        """Begin the run of the turn ``epoch``; its user message is in the context."""
+    def start(self, epoch: int, text: str) -> None:
+        """Begin the run of the turn ``epoch``; its user message, ``text``, is in the context.
+
+        A speculative run of the same words is taken up; one of other words was in vain.
+        """
         self._epoch = epoch
-        self._token = CancelToken(f"turn {epoch}")
+        guess, self._guess = self._guess, None
+        if guess is not None and (guess.text != text or guess.epoch != epoch):
+            self._drop_guess(guess, "other words")
+            guess = None
+        self._token = CancelToken(f"turn {epoch}") if guess is None else guess.token
         self.active = True
-        self._clock.task(f"the run of turn {epoch}", self._turn(epoch, self._token))
+        if guess is not None:
+            self._timeline.add("speculation.committed", epoch)
+        self._clock.task(f"the run of turn {epoch}", self._turn(epoch, self._token, guess))
 
     # -- a turn, top to bottom ----------------------------------------------------------------------------
 
-    def _turn(self, epoch: int, token: CancelToken) -> Steps:
+    def _turn(self, epoch: int, token: CancelToken, guess: _Guess | None) -> Steps:
         reason = "tool rounds"
         if token.cancelled:
             return  # interrupted on the instant on which it was started
         for number in range(self._settings.max_tool_rounds):
             self._round = number
-            response = yield from self._ask(epoch, token, number)
+            adopted, guess = guess, None
+            response = yield from self._ask(epoch, token, number, adopted)
             if token.cancelled:
                 return
             if response is None:
@@ -150,7 +188,8 @@ class LlmRunner:
             if not response.calls:
                 self._end("answered" if response.text else "empty", number + 1)
                 return
-            execution = yield from self._run_tools(epoch, token, number, response.calls)
+            speculation = None if adopted is None else adopted.speculation
+            execution = yield from self._run_tools(epoch, token, number, response.calls, speculation)
             if token.cancelled:
                 return
             self._append(execution, number)
@@ -169,29 +208,25 @@ class LlmRunner:
 
     # -- asking the model ---------------------------------------------------------------------------------
 
-    def _ask(self, epoch: int, token: CancelToken, number: int) -> Steps:
+    def _ask(self, epoch: int, token: CancelToken, number: int, guess: _Guess | None) -> Steps:
         """One request: speak its text while it streams, then push its message.
 
         Returns:
             The response, or ``None`` when the model failed or the turn was cancelled.
         """
-        request = self._derive()
-        stream = self._stream = _Stream(number, self._recorder.llm_request(epoch, self._clock.now))
-        self._timeline.add("llm.request", epoch, number, len(self._bus.log), len(request.messages), len(request.tools))
-        landed = Race(self._clock, f"the model's answer, round {number}")
-        listening = token.listen(landed.win)
-        stream.effect = self._bus.dispatch(
-            EffectKind.COMPLETION,
-            self._model,
-            request,
-            scope=f"t{epoch}",
-            on_item=self._on_delta,
-            on_landed=landed.win,
-        )
-        yield landed
-        if token.cancelled:
-            return None
-        token.forget(listening)
+        if guess is None:
+            stream = self._stream = self._request(epoch, number, self._conversation.context.messages, live=True)
+        else:
+            stream = self._stream = self._adopt(guess)
+        assert stream.effect is not None
+        if stream.effect.running:
+            landed = Race(self._clock, f"the model's answer, round {number}")
+            listening = token.listen(landed.win)
+            stream.effect.on_landed(landed.win)
+            yield landed
+            if token.cancelled:
+                return None
+            token.forget(listening)
         yield from self._drain(token, stream)
         if token.cancelled:
             return None
@@ -200,49 +235,110 @@ class LlmRunner:
         assert outcome is not None
         if outcome.status is not Status.OK:
             self._timeline.add("llm.failed", epoch, number, str(outcome.value))
-            self._conversation.push_response(stream.ordinal, Response(stream.assembler.text, ()))
             yield from self._finish_speech(epoch, token, stream)
+            self._conversation.push_response(stream.ordinal, Response(stream.assembler.text, ()))
             return None
-        response = stream.assembler.finish(epoch, self._conversation.context)
+        response = guess.response if guess is not None else None
+        if response is None:
+            response = stream.assembler.finish(epoch, self._conversation.context)
         self._conversation.push_response(stream.ordinal, response)
         yield from self._finish_speech(epoch, token, stream)
         return response
 
-    def _derive(self) -> Request:
-        return derive_request(self._settings.agent, self._conversation.context.messages, self._adverts)
+    def _request(self, epoch: int, number: int, messages: Sequence[Message], live: bool) -> _Stream:
+        """Send one request; its deltas come in from now on."""
+        request = derive_request(self._settings.agent, messages, self._adverts)
+        stream = _Stream(epoch, number, self._recorder.llm_request(epoch, self._clock.now), live)
+        self._timeline.add("llm.request", epoch, number, len(self._bus.log), len(request.messages), len(request.tools))
+        stream.effect = self._bus.dispatch(
+            EffectKind.COMPLETION,
+            self._model,
+            request,
+            scope=f"t{epoch}",
+            on_item=partial(self._on_delta, stream),
+            on_landed=_nobody,
+        )
+        return stream
 
-    def _on_delta(self, delta: Any) -> None:
+    def _on_delta(self, stream: _Stream, delta: Any) -> None:
         """A piece of the response, on its instant: text is spoken, all of it is assembled."""
-        stream = self._stream
-        assert stream is not None
         if type(delta) is StreamEnd:
             self._done(stream, delta)
             return
         if not stream.begun:
             stream.begun = True
-            self._recorder.llm_first_token(self._epoch, stream.timed, self._clock.now)
-            self._timeline.add("llm.first_token", self._epoch, stream.round)
+            self._recorder.llm_first_token(stream.epoch, stream.timed, self._clock.now)
+            self._timeline.add("llm.first_token", stream.epoch, stream.round)
         try:
             stream.assembler.feed(delta)
         except AssembleError as refusal:
-            self._timeline.add("llm.refused_delta", self._epoch, stream.round, f"{type(refusal).__name__}: {refusal}")
+            reason = f"{type(refusal).__name__}: {refusal}"
+            self._timeline.add("llm.refused_delta", stream.epoch, stream.round, reason)
             return
         if type(delta) is TextDelta and delta.text:
-            if stream.ordinal is None:
-                stream.ordinal = self._begin_response(Source.ANSWER)
-            self._say(stream, (self._epoch, stream.ordinal, Source.ANSWER, delta.text))
+            if stream.live:
+                self._say(stream, delta.text)
+            else:
+                stream.held.append(delta.text)
 
     def _done(self, stream: _Stream, end: StreamEnd) -> None:
-        stream.finish = end.reason
-        self._timeline.add(
-            "llm.done", self._epoch, stream.round, end.reason, stream.assembler.call_count, len(stream.assembler.text)
-        )
-        self._recorder.llm_done(self._epoch, stream.timed, self._clock.now)
-        timed = None if stream.timed is None else self._recorder.turns[self._epoch].rounds[stream.timed]
+        epoch, assembler = stream.epoch, stream.assembler
+        self._timeline.add("llm.done", epoch, stream.round, end.reason, assembler.call_count, len(assembler.text))
+        self._recorder.llm_done(epoch, stream.timed, self._clock.now)
+        timed = None if stream.timed is None else self._recorder.turns[epoch].rounds[stream.timed]
         if timed is not None:
             self._timeline.add(
-                "llm.request_finished", self._epoch, timed.round, timed.time_to_first_token_us, timed.duration_us
+                "llm.request_finished", epoch, timed.round, timed.time_to_first_token_us, timed.duration_us
             )
+
+    # -- before the turn ----------------------------------------------------------------------------------
+
+    def speculate(self, epoch: int, text: str) -> None:
+        """Ask the model ahead of the turn ``epoch``, on the guess that the user has finished with ``text``.
+
+        Nothing is spoken and the context is not touched. Read-only calls of the response run, side effects are held
+        until the turn commits (tool contract, item 7).
+        """
+        self.withdraw("other words")
+        guess = self._guess = _Guess(epoch, text, CancelToken(f"speculation for turn {epoch}"))
+        self._timeline.add("speculation.started", epoch, text)
+        guess.stream = self._request(epoch, 0, [*self._conversation.context.messages, user(text)], live=False)
+        assert guess.stream.effect is not None
+        guess.stream.effect.on_landed(partial(self._guess_landed, guess))
+
+    def _guess_landed(self, guess: _Guess, effect: Effect) -> None:
+        """The speculative response is complete before its turn is: carry out what may be carried out."""
+        stream = guess.stream
+        if guess is not self._guess or stream is None or effect.outcome is None:
+            return
+        if effect.outcome.status is Status.OK:
+            guess.response = stream.assembler.finish(guess.epoch, self._conversation.context)
+            if guess.response.calls:
+                guess.speculation = self._engine.speculate(guess.response.calls, guess.epoch, guess.token)
+
+    def withdraw(self, reason: str) -> None:
+        """The user goes on speaking, or the context has changed: the speculative run was in vain."""
+        guess, self._guess = self._guess, None
+        if guess is not None:
+            self._drop_guess(guess, reason)
+
+    def _drop_guess(self, guess: _Guess, reason: str) -> None:
+        self._timeline.add("speculation.discarded", guess.epoch, reason)
+        if guess.speculation is not None:
+            guess.speculation.discard()
+        if guess.stream is not None and guess.stream.effect is not None:
+            guess.stream.effect.cancel(Cause.DISCARDED)
+        guess.token.cancel(Cause.DISCARDED)
+
+    def _adopt(self, guess: _Guess) -> _Stream:
+        """The turn is what was guessed: speak what was held, and go on live."""
+        stream = guess.stream
+        assert stream is not None
+        stream.live = True
+        for text in stream.held:
+            self._say(stream, text)
+        stream.held.clear()
+        return stream
 
     # -- speaking -----------------------------------------------------------------------------------------
 
@@ -255,8 +351,11 @@ class LlmRunner:
         self._timeline.add("response.started", self._epoch, ordinal, source)
         return ordinal
 
-    def _say(self, stream: _Stream, item: SpeechItem) -> None:
+    def _say(self, stream: _Stream, text: str) -> None:
         """Pass text on, or keep it in order while the speech stage has no room."""
+        if stream.ordinal is None:
+            stream.ordinal = self._begin_response(Source.ANSWER)
+        item = (stream.epoch, stream.ordinal, Source.ANSWER, text)
         if stream.backlog or not self._speech.offer(item):
             stream.backlog.append(item)
 
@@ -309,15 +408,26 @@ class LlmRunner:
 
     # -- running tools ------------------------------------------------------------------------------------
 
-    def _run_tools(self, epoch: int, token: CancelToken, number: int, calls: Sequence[ToolCall | InvalidCall]) -> Steps:
-        """Run one batch to its end, with a filler if it takes long.
+    def _run_tools(
+        self,
+        epoch: int,
+        token: CancelToken,
+        number: int,
+        calls: Sequence[ToolCall | InvalidCall],
+        speculation: Speculation | None,
+    ) -> Steps:
+        """Run one batch to its end, with a filler if it takes long; what was speculated is committed.
 
         Returns:
             The execution, complete and not delivered yet; of no use when the turn was cancelled.
         """
         self._timeline.add("tools.started", epoch, number, [call.id for call in calls])
         self._speaking_filler = False
-        execution = self._execution = self._engine.execute(calls, epoch, token)
+        if speculation is None:
+            execution = self._engine.execute(calls, epoch, token)
+        else:
+            execution = self._engine.commit(speculation, token)
+        self._execution = execution
         filler = None if execution.complete else self._fillers.delay_us(execution.running_specs)
         timer = None
         due_at_us = -1

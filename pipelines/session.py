@@ -207,22 +207,33 @@ class VoiceSession:
             self._open_epoch()
         self._has_user = True
         self.conversation.epoch = self.epoch
-        self._tell_late_results()
+        if self._tell_late_results():
+            self.runner.withdraw("a late result")
         self.timeline.add("turn.user", self.epoch, text, segments)
         self.conversation.push_user(text)
         self.engine.confirmations.note_user_turn()
-        self.runner.start(self.epoch)
+        self.runner.start(self.epoch, text)
         self.turns.bot_changed()
 
     def _open_epoch(self) -> None:
         self.epoch += 1
         self._has_user = False
 
-    def _tell_late_results(self) -> None:
+    def expect_turn(self, text: str) -> None:
+        """The user seems to have finished: where speculation is on, ask the model ahead of the turn."""
+        if self.settings.speculation and not (self.active or self._halted or self._ending):
+            self.runner.speculate(self.epoch + 1 if self._has_user else self.epoch, text)
+
+    def expect_more(self) -> None:
+        """The user goes on: what was begun on that guess was in vain."""
+        self.runner.withdraw("more speech")
+
+    def _tell_late_results(self) -> int:
         """Results that missed their slot enter the context here at the latest; no call is open."""
         notes = self.engine.take_late_notes()
         self.runner.stats.late_notes += len(notes)
         self.conversation.push_notes(notes)
+        return len(notes)
 
     # -- interruption -------------------------------------------------------------------------------------
 
@@ -276,6 +287,7 @@ class VoiceSession:
             self.timeline.add("caller.hung_up", self.epoch)
         self._ending = by
         self.turns.stop()
+        self.runner.withdraw("hang up")
         if self._halted:
             return
         if self.active:
@@ -285,7 +297,7 @@ class VoiceSession:
 
     def _time_out(self, _: object) -> None:
         self.audio_in.stop()  # listening to a noisy room is no progress
-        if not self.clock.busy:
+        if not self.clock.busy and not self.turns.hearing:
             raise Deadlock(
                 f"nothing more happens after {self.timeline.rows[-1][0]} us, and the session is not over; "
                 f"{self._who_waits()}"

@@ -5,9 +5,10 @@ session then cuts the bot. The *end of the turn* is decided when the caller has 
 the turn is handed over once all its transcripts are final. A scenario may also place both decisions itself, on
 exact instants, when its question is not about audio.
 
-Speech that overlaps the bot and does not become a barge-in starts no turn: too short (a backchannel), inside the
-cooldown or the warm-up. Where barge-ins are switched off it waits until the bot has finished. A final that comes
-after its turn was handed over opens a turn of its own, so that each final belongs to exactly one.
+Speech that overlaps the bot and does not become a barge-in is not transcribed and starts no turn: too short (a
+backchannel), inside the cooldown or the warm-up. Where barge-ins are switched off it waits until the bot has
+finished. A final that comes after its turn was handed over opens a turn of its own, so that each final belongs to
+exactly one.
 
 Ties: a decision is taken after what is delivered on its instant and before timers. Left out: what a decision does
 (``session``).
@@ -55,6 +56,14 @@ class Bot(Protocol):
         """The user has said ``text``."""
         ...
 
+    def expect_turn(self, text: str) -> None:
+        """The user seems to have finished with ``text``; the turn has not ended yet."""
+        ...
+
+    def expect_more(self) -> None:
+        """The user goes on speaking."""
+        ...
+
 
 class TurnDetector:
     """Decides when the caller interrupts and when they have finished.
@@ -88,7 +97,7 @@ class TurnDetector:
         self._end: Timer | None = None
         self._ended = False  # the end of the turn was decided; its transcripts are waited for
         self._segments = 0
-        self._pending: dict[int, bool] = {}  # segments without a last final: whether it counts
+        self._pending: dict[int, None] = {}  # segments without a last final, in order
         self._begun: set[int] = set()  # those of them that have had a first final
         self._texts: list[tuple[int, str]] = []
         self._placed = 0  # decisions placed by the scenario and not ended yet
@@ -99,6 +108,11 @@ class TurnDetector:
     def idle(self) -> bool:
         """Whether the caller is silent and nothing of theirs is being worked on."""
         return not (self._speaking or self._pending or self._end is not None or self._texts or self._placed)
+
+    @property
+    def hearing(self) -> bool:
+        """Whether somebody is speaking, as far as the detector knows."""
+        return self._speaking
 
     def waits(self) -> list[str]:
         """What is waited for, in words; the report of a stuck session shows it."""
@@ -120,6 +134,7 @@ class TurnDetector:
         self._interrupted = False
         self._overlapped = self._bot.active
         self._ended = False
+        self._bot.expect_more()
         if self._end is not None:
             self._end.cancel()
             self._end = None
@@ -130,17 +145,15 @@ class TurnDetector:
     def _speech_stopped(self, end_us: int) -> None:
         self._timeline.add("vad.stopped", self._bot.epoch, end_us)
         self._speaking = False
-        counts = True
         if self._decision is not None:
             self._decision.cancel()
             self._decision = None
-        if self._overlapped and not self._interrupted and self._bot.active:
-            counts = self._outlasts(end_us)
-        self._segments += 1
-        segment = self._segments
-        self._pending[segment] = counts
-        self._transcriber.transcribe(segment, self._onset_us, end_us, self._on_final)
-        if counts or self._texts:
+        beside = self._overlapped and not self._interrupted and self._bot.active
+        if not beside or self._outlasts(end_us):
+            self._segments += 1
+            self._pending[self._segments] = None
+            self._transcriber.transcribe(self._segments, self._onset_us, end_us, self._on_final)
+        if self._pending or self._texts:
             due = max(self._clock.now, end_us + self._settings.min_silence_us)
             self._end = self._clock.call_at(due, Order.TIMER, self._end_turn, end_us)
 
@@ -201,14 +214,13 @@ class TurnDetector:
 
     def _end_turn(self, end_us: int) -> None:
         self._end = None
-        if any(self._pending.values()) or self._texts:
+        if self._pending or self._texts:
             self._timeline.add("turn.ended", self._bot.epoch, end_us)
             self._ended = True
             self._hand_over()
         self._on_idle()
 
     def _on_final(self, segment: int, text: str, more: bool) -> None:
-        counts = self._pending.get(segment, True)
         number = self._number(segment)
         self._timeline.add("stt.final", self._bot.epoch, number, text)
         if more:
@@ -216,10 +228,12 @@ class TurnDetector:
         else:
             self._begun.discard(segment)
             self._pending.pop(segment, None)
-        if counts and text:
+        if text:
             self._texts.append((number, text))
         if self._end is None and not self._speaking and not self._ended:
             self._ended = bool(self._texts)  # it missed its turn: it opens one of its own
+        if self._end is not None and self._texts and not self._waits_for_more():
+            self._bot.expect_turn(" ".join(said for _, said in self._texts))
         self._hand_over()
         self._on_idle()
 
@@ -246,7 +260,7 @@ class TurnDetector:
 
     def _waits_for_more(self) -> bool:
         """Whether a segment of this turn has had no final at all yet."""
-        return any(counts and segment not in self._begun for segment, counts in self._pending.items())
+        return any(segment not in self._begun for segment in self._pending)
 
     # -- decisions placed by the scenario -----------------------------------------------------------------
 

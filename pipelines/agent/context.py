@@ -49,11 +49,11 @@ class CharsPerToken:
         size = 0
         for part in message.parts:
             if type(part) is Text:
-                size += len(part.text.encode())
+                size += _bytes(part.text)
             elif type(part) is ToolResult:
-                size += len(part.content.encode())
+                size += _bytes(part.content)
             elif type(part) is ToolCall:
-                size += len(part.name.encode()) + len(str(part.arguments).encode())
+                size += _bytes(part.name) + _bytes(str(part.arguments))
         return size // 4 + 4
 
 
@@ -120,7 +120,7 @@ class Context:
         del self._open[result.call_id]
 
     def _check_assistant(self, message: Message) -> None:
-        if not message.parts:
+        if not message.text and not message.calls:
             raise ContextError("an assistant message without text and without calls is left out")
         calls = message.calls
         fresh: dict[str, ToolCall] = {}
@@ -202,6 +202,10 @@ class Context:
             fresh.push(message)
         if fresh._open:
             raise ContextError(f"call {next(iter(fresh._open))} has no answer")
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _epoch_of(call_id: str) -> int | None:

@@ -55,8 +55,8 @@ class ReadOnlyCalls:
             parent=slot.execution.parent,
         )
         slot.effect = effect
-        if slot.answer is not None or slot.execution.is_discarded:  # stopped while the handler was still being asked
-            effect.cancel(Cause.REPLACED)
+        if slot.answer is not None:  # perhaps interrupted while the handler was still being asked
+            effect.cancel(token.cause or Cause.HANG_UP)
 
     def interrupt(self, slot: Slot, cause: Cause) -> None:
         """Drop the body and answer that the user interrupted."""
@@ -88,7 +88,7 @@ class ReadOnlyCalls:
             slot.execution.tell_progress(slot.call.name, item)
 
     def _landed(self, slot: Slot, effect: Effect) -> None:
-        if slot.answer is not None or slot.execution.is_discarded:
+        if slot.answer is not None:
             return
         assert slot.timer is not None
         assert effect.outcome is not None

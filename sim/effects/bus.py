@@ -152,6 +152,10 @@ class Effect:
             stop(cause)
         return True
 
+    def on_landed(self, listener: Callable[[Effect], object]) -> None:
+        """Have ``listener(effect)`` called when the outcome lands, in place of whoever was to be told so far."""
+        self._on_landed = listener
+
     def detach(self) -> None:
         """Leave it running, with nobody listening; its record is still made."""
         self._on_item = None

@@ -56,9 +56,8 @@ class CancelToken:
         if self.cause is not None:
             return False
         self.cause = cause
-        listeners, self._listeners = self._listeners, {}
-        for listener in listeners.values():
-            listener(cause)
+        while self._listeners:  # one at a time: a listener may take back another that has not been called yet
+            self._listeners.pop(next(iter(self._listeners)))(cause)
         children, self._children = self._children, []
         for child in children:
             child.cancel(cause)

@@ -179,11 +179,12 @@ class Clock(simpy.Environment):
         """Run until nothing is left to happen, or to the instant ``until`` (events at it are not run).
 
         Raises:
+            ClockError: ``until`` is not an int, or has passed.
             Livelock, EventStorm: a bound of ``limits`` was reached.
             Exception: what a process raised and nobody handled.
         """
-        if until is not None and type(until) is not int:
-            raise ClockError(f"run(until=...) takes an int of microseconds; got {until!r}")
+        if until is not None and (type(until) is not int or until < self._now):
+            raise ClockError(f"run(until=...) takes an int of microseconds, now ({self._now}) or later; got {until!r}")
         queue = self._queue
         limits = self.limits
         crowd = limits.same_instant

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 __all__ = ["DurationError", "as_us", "format_us", "parse_duration"]
 
-_FORM = re.compile(r"(-?)(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)")
+_FORM = re.compile(r"(-?)([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(us|ms|s|min|h)")
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 _ACCEPTED = 'a number with a unit: us, ms, s, min or h (such as "400ms" or "1.2s")'
 

@@ -81,8 +81,10 @@ class Timeline:
         return [self.record(seq) for seq, row in enumerate(self.rows) if row[1] in kinds]
 
     def to_jsonl(self) -> str:
-        """The canonical text: one JSON object a line, each line ended."""
-        return "".join(_encode(self.record(seq)) + "\n" for seq in range(len(self.rows)))
+        """The canonical text: one JSON object a line, each line ended; it always is valid UTF-8."""
+        text = "".join(_encode(self.record(seq)) + "\n" for seq in range(len(self.rows)))
+        # Half a surrogate pair has no UTF-8; a backslash escape of it is JSON's own spelling.
+        return text.encode("utf-8", "backslashreplace").decode()
 
     def digest(self) -> str:
         """SHA-256 of the canonical text, in hexadecimal."""
@@ -97,8 +99,11 @@ def read_jsonl(text: str) -> list[Record]:
     """
     from json import loads
 
+    lines = text.split("\n")  # splitlines() would also cut at U+2028 and the like, inside a text that somebody said
+    if lines[-1] == "":
+        lines.pop()
     records = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             record = loads(line)
         except ValueError as error:

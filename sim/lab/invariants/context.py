@@ -192,7 +192,7 @@ def _settled_after(facts: Facts, interrupted: Record) -> Record | None:
 def _compare(response: Response, at: Record, before_seq: int | None, reported: set[int]) -> Iterator[Violation]:
     heard = response.heard_text(before_seq)
     message = response.message
-    if before_seq is not None and message is not None and message.pushed["seq"] > before_seq:
+    if before_seq is not None and message is not None and message.pushed["seq"] >= before_seq:
         message = None  # a filler is placed later: not missing yet, the end will tell
         if response.source == "filler":
             return

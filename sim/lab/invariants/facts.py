@@ -50,10 +50,6 @@ class Utterance:
         """The global sample after the last one heard; ``None`` when none was."""
         return self.spans[-1][0] + self.spans[-1][1] if self.spans else None
 
-    @property
-    def cut(self) -> bool:
-        return self.close is not None and self.close["kind"] == "playout.cut"
-
 
 @dataclass(slots=True)
 class Response:

@@ -157,6 +157,16 @@ def test_a_speech_start_that_led_to_no_turn_is_forgotten_with_the_next_one(kit):
     assert len(rig.runs) == 1
 
 
+def test_a_speech_start_counts_for_the_turn_it_led_to_only(kit):
+    rig = gate(kit)
+    rig.engine.confirmations.note_user_speech_started()
+    rig.engine.confirmations.note_user_turn()
+    rig.execute(transfer(kit))
+    rig.engine.confirmations.note_user_turn()
+    rig.execute(confirm(kit, "t1.0"), epoch=2)
+    assert len(rig.runs) == 1
+
+
 def test_an_unknown_request_is_refused(kit, asked):
     asked.engine.confirmations.note_user_turn()
     assert refusal(kit, asked.execute(confirm(kit, "t9.9"), epoch=2)) == UNKNOWN

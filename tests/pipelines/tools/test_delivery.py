@@ -89,6 +89,14 @@ def test_a_lookup_of_a_discarded_execution_is_gone_and_runs_again(rig, kit):
     assert (rig.notes(), len(rig.runs), rig.stats()) == ([], 2, {})
 
 
+def test_an_execution_discarded_while_its_token_is_being_cancelled_is_not_interrupted_too(rig, kit):
+    first, second = rig.execute(kit.call("t1.0", "look")), rig.execute(kit.call("t1.1", "look"))
+    first.on_complete(lambda _: second.discard())
+    rig.barge_in(1)
+    assert [cause for _, _, cause in rig.stops] == ["barge_in", "discarded"]
+    assert (rig.outcomes(), rig.stats()) == (["interrupted"], {"read_only_cancelled": 2})
+
+
 def test_listeners_of_a_discarded_execution_hear_nothing(rig, kit):
     told = []
     execution = rig.execute(kit.call("t1.0"), kit.call("t1.1", "look"))

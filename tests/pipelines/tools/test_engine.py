@@ -117,6 +117,9 @@ def test_the_store_budget_is_raised_to_one_result_and_a_capacity_of_zero_counts_
     again = rig.execute(kit.call("t1.0"))
     assert (kit.contents(again), rig.outcomes()) == (["x" * 1000], ["ok", "recorded"])
     assert rig.engine.idempotency_usage() == (1, 1000)
+    rig = kit.Rig(max_result_bytes=1000, idempotency_max_bytes=10).book(result="x" * 400)
+    rig.delivered(*[kit.call(f"t1.{n}", n=n) for n in range(3)])
+    assert rig.engine.idempotency_usage() == (2, 800)
 
 
 def test_every_entry_point_answers_on_a_session_with_one_call_of_each_kind(kit):

@@ -126,6 +126,27 @@ def test_a_side_effect_is_stopped_by_no_cause_but_the_backstop_and_the_close(kit
     assert (rig.stops, [at for at, _ in rig.ends]) == ([], [60 * kit.S, 60 * kit.S, 70 * kit.S])
 
 
+class Rude:
+    """A handler that interrupts, or ends, the session while it is being asked."""
+
+    def __init__(self, act):
+        self.act, self.stops = act, []
+
+    def serve(self, effect):
+        self.act()
+        return self.stops.append
+
+
+@pytest.mark.parametrize("cause", ["barge_in", "hang_up"])
+def test_a_lookup_interrupted_while_its_handler_is_asked_is_stopped_too(kit, cause):
+    rig = kit.Rig().look()
+    handler = Rude(rig.engine.close if cause == "hang_up" else lambda: rig.barge_in(1))
+    rig.bus._handlers["agent/tool:look#0"] = handler
+    execution = rig.execute(kit.call("t1.0", "look"), kit.call("t1.1", "look"))
+    assert (rig.outcomes(), execution.complete) == (["interrupted", "not_started"], True)
+    assert (handler.stops, rig.bus.running) == ([cause], 0)
+
+
 def test_the_late_note_is_worded_alike_whether_interrupted_or_timed_out(kit):
     rig = kit.Rig().book(latency=6 * kit.S)
     rig.execute(kit.call("t1.0", people=2))

@@ -126,6 +126,16 @@ def test_a_replay_and_a_note_in_two_open_executions_tell_the_result_once(slow, k
     assert (slow.notes(), carrier.late_notes) == ([], [])
 
 
+def test_a_note_that_a_delivered_execution_left_out_for_a_replay_waits_again_when_that_is_discarded(slow, kit):
+    slow.to(2 * kit.S)
+    carrier = slow.execute(epoch=2)
+    replay = slow.execute(kit.call("t2.0"), epoch=2)
+    assert (kit.contents(replay), carrier.late_notes) == (["BK-1001"], [])
+    carrier.mark_delivered()
+    replay.discard()
+    assert slow.notes() == [kit.note("BK-1001")]
+
+
 def test_a_running_orphan_answers_duplicate_and_its_note_comes_once(kit):
     rig = interrupted(kit.Rig().book(latency=5 * kit.S), kit)
     rig.to(2 * kit.S)
@@ -207,6 +217,13 @@ def test_identical_calls_of_one_response_are_not_each_others_orphans(kit):
     assert (rig.outcomes()[-2:], len(rig.runs), again.late_notes, rig.notes()) == (
         ["orphan_replayed"] * 2, 2, [], []
     )  # fmt: skip
+
+
+def test_a_run_is_an_orphan_to_other_responses_only(rig, kit):
+    rig.execute(kit.call("t1.0")).discard()
+    [run] = rig.engine._desk.recent
+    found = [rig.engine._desk.recent.orphan(run.digest, response, 0) for response in (run.response, run.response + 1)]
+    assert found == [None, run]
 
 
 def test_one_orphan_is_replayed_to_one_call_of_a_response_and_the_other_does_not_run(slow, kit):

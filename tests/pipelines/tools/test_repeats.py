@@ -63,7 +63,9 @@ def test_another_tool_with_the_same_arguments_is_not_a_repeat(kit):
     assert len(rig.runs) == 2
 
 
-def test_two_identical_calls_of_one_response_both_run(rig, kit):
+@pytest.mark.parametrize("latency", [100_000, "now"])
+def test_two_identical_calls_of_one_response_both_run(kit, latency):
+    rig = kit.Rig().book(latency=latency)
     assert kit.kinds(rig.delivered(kit.call("t1.0"), kit.call("t1.1"))) == ["ok", "ok"]
     assert len(rig.runs) == 2
 

@@ -71,6 +71,16 @@ def test_a_listener_that_was_taken_back_is_not_told_and_the_others_are() -> None
     assert sorted(told) == ["b", "c", "d"]
 
 
+def test_a_listener_may_take_back_another_that_has_not_been_told_yet() -> None:
+    token = CancelToken("turn")
+    told: list[str] = []
+    token.listen(lambda _: token.forget(second))
+    second = token.listen(lambda _: told.append("second"))
+    token.listen(lambda _: told.append("third"))
+    token.cancel(Cause.BARGE_IN)
+    assert told == ["third"]
+
+
 def test_a_listener_that_cancels_again_changes_nothing() -> None:
     token = CancelToken("turn")
     told: list[Cause] = []

@@ -57,11 +57,16 @@ def test_a_simpy_timeout_is_held_to_the_same_rule(value: Any) -> None:
     assert not clock.busy
 
 
-@pytest.mark.parametrize("value", [1.0, True, np.int64(5)])
-def test_run_takes_an_int_to_run_until(value: Any) -> None:
+@pytest.mark.parametrize("value", [9, 11.0, True, np.int64(11)])
+def test_run_takes_an_int_from_now_on_to_run_until(value: Any) -> None:
+    clock = Clock()
+    clock.call_at(10, Order.TIMER, print)
+    clock.call_at(20, Order.TIMER, print)
+    clock.run(until=10)
     with pytest.raises(ClockError) as caught:
-        Clock().run(until=value)
-    assert str(caught.value) == f"run(until=...) takes an int of microseconds; got {value!r}"
+        clock.run(until=value)
+    assert str(caught.value) == f"run(until=...) takes an int of microseconds, now (10) or later; got {value!r}"
+    assert clock.now == 10
 
 
 def test_an_instant_that_has_passed_is_refused() -> None:

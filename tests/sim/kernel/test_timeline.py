@@ -57,6 +57,20 @@ def test_reading_the_text_gives_the_records_back() -> None:
     assert read_jsonl("") == []
 
 
+@pytest.mark.parametrize(
+    "said", ["two\u2028lines", "\x85", "\x0b\x1c", "a\r\nb", "half \ud83d of a pair", "\U0001f600"]
+)
+def test_whatever_is_said_is_one_line_of_utf_8_and_reads_back(said: str) -> None:
+    timeline = Timeline(Clock(), KINDS)
+    timeline.add("word", 1, said, 0)
+    text = timeline.to_jsonl()
+    assert text.count("\n") == 1
+    assert read_jsonl(text.encode().decode()) == [
+        {"t": 0, "seq": 0, "kind": "word", "epoch": 1, "text": said, "at_sample": 0}
+    ]
+    assert len(timeline.digest()) == 64
+
+
 @pytest.mark.parametrize("values", [(), ("a",), ("a", 1, 2)])
 def test_a_record_with_too_few_or_too_many_values_is_found_when_it_is_read(values: tuple[Any, ...]) -> None:
     timeline = Timeline(Clock(), KINDS)

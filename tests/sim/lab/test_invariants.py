@@ -182,6 +182,30 @@ def test_positions_across_a_pause_are_true(story):
     ]
 
 
+def test_a_word_that_ends_with_the_last_frame_is_not_stale(story):
+    story.add("response.started", 0, "answer").add("tts.opened", 1, 0, "answer", None)
+    story.at(20).add("playout.started", 1, "answer", 320).at(33).add("turn.interrupted", "barge_in")
+    story.words(1, (40, "Yes")).add("playout.cut", 1, 320, 3_200)
+    assert found("no_stale_audio", story.records) == []
+
+
+def test_speech_that_had_run_dry_before_a_barge_in_is_silent_already(story):
+    story.add("response.started", 0, "answer").add("tts.opened", 1, 0, "answer", None)
+    story.at(20).add("playout.started", 1, "answer", 320).at(40).add("playout.starved", 1, 320)
+    story.at(50).add("turn.barge_in", 0, "audio").at(500).add("session.ended", "quiet")
+    assert found("stop_bound", story.records) == []
+
+
+def test_a_position_that_goes_back_is_not_true(story):
+    story.add("response.started", 0, "answer").add("tts.opened", 1, 0, "answer", None)
+    story.at(20).add("playout.started", 1, "answer", 320).at(60).add("playout.starved", 1, 640)
+    story.at(80).add("playout.resumed", 1, 1_280).at(100).add("playout.starved", 1, 320)
+    story.at(120).add("tts.dropped", 1, "lost")
+    assert found("position_true", story.records) == [
+        (100_000, 5, "utterance 1 was heard for 320 samples, fewer than the 640 before")
+    ]
+
+
 # -- context -------------------------------------------------------------------------------------------------
 
 
@@ -245,11 +269,78 @@ def test_messages_and_edits_that_no_provider_takes_are_invalid(story):
     ]
 
 
+def test_a_request_with_one_of_two_calls_answered_is_invalid(story):
+    story.user(1, "Look.", [], 0).push(1, "assistant", calls=["t1.0", "t1.1"]).push(2, "tool", call="t1.0")
+    story.add("llm.request", 1, 2, 3, 0)
+    assert found("context_valid", story.records) == [(0, 4, "a request is sent while call t1.1 has no answer")]
+    story.push(3, "tool", call="t1.1").add("llm.request", 1, 3, 4, 0)
+    assert len(found("context_valid", story.records)) == 1
+
+
+def test_a_message_that_was_never_heard_may_be_removed(story):
+    story.user(1, "Look.", [], 0).push(1, "assistant", "Well.", "answer").add("context.removed", 1)
+    assert found("context_valid", story.add("llm.request", 0, 1, 1, 0).records) == []
+
+
 def test_text_that_is_not_cut_to_what_was_heard_is_told_at_the_cut(interrupted_booking, spoil):
     records = spoil(interrupted_booking).drop("context.truncated").records
     assert found("context_heard", records) == [
         (*at(records, "tool.finished"), "message 4 says 'One moment, please.', but the caller heard 'One moment,'")
     ]
+
+
+def test_text_that_is_cut_only_later_is_told_at_the_cut(interrupted_booking, spoil):
+    records = spoil(interrupted_booking).drop("context.truncated")
+    records = records.insert("context.truncated", 5_700_000, 1, 4, "One moment,").records
+    assert found("context_heard", records) == [
+        (*at(records, "tool.finished"), "message 4 says 'One moment, please.', but the caller heard 'One moment,'")
+    ]
+
+
+def say(story, ms, utterance, ordinal, word):
+    story.at(ms).add("tts.opened", utterance, ordinal, "answer", None).add(
+        "playout.started", utterance, "answer", 16 * ms
+    )
+    return story.words(utterance, (ms + 20, word)).add("playout.ended", utterance, 320)
+
+
+def test_an_answer_belongs_to_the_newest_response_and_a_failed_one_stays_behind(story):
+    story.user(1, "Hi.", [], 0).add("response.started", 0, "answer").add("llm.failed", 0, "lost")
+    story.add("response.started", 1, "answer").push(1, "assistant", "Yes.", "answer", calls=["t1.0"])
+    story.push(2, "tool", call="t1.0").push(3, "assistant", "", "answer", calls=["t1.1"]).push(4, "tool", call="t1.1")
+    say(story, 20, 1, 1, "Yes.")
+    assert found("context_heard", story.records) == []
+    say(story, 60, 2, 0, "Well")
+    assert found("context_heard", story.records) == [
+        (80_000, len(story.records) - 1, "the caller heard 'Well', which is not in the context")
+    ]
+
+
+def test_fillers_are_pushed_in_the_order_they_were_spoken(story):
+    story.user(1, "Hi.", [], 0).add("response.started", 0, "filler").add("response.started", 1, "filler")
+    say(story, 20, 1, 0, "First.")
+    say(story, 60, 2, 1, "Second.").push(1, "assistant", "First.", "filler").push(2, "assistant", "Second.", "filler")
+    assert found("context_heard", story.records) == []
+
+
+def test_what_still_plays_when_the_timeline_breaks_off_is_not_judged(interrupted_booking, spoil):
+    before_the_last_word = [r for r in interrupted_booking if r["t"] < 8_820_000]
+    assert found("context_heard", before_the_last_word) == []
+    at_the_cut = [r for r in interrupted_booking if r["t"] <= 5_020_000]
+    assert found("context_heard", at_the_cut) == []
+    assert found("context_heard", spoil(at_the_cut).drop("context.truncated").records) == [
+        (5_020_000, len(at_the_cut) - 2, "message 4 says 'One moment, please.', but the caller heard 'One moment,'")
+    ]
+
+
+def test_a_filler_may_be_placed_after_its_cut_but_an_answer_may_not(story):
+    story.user(1, "Hi.", [], 0).add("response.started", 0, "answer").add("response.started", 1, "filler")
+    story.at(20).add("tts.opened", 1, 1, "filler", None).add("playout.started", 1, "filler", 320)
+    story.words(1, (40, "Well,")).add("turn.interrupted", "barge_in").add("playout.cut", 1, 320, 3_200)
+    story.at(90).push(1, "assistant", "Well,", "filler")
+    assert found("context_heard", story.records) == []
+    late = [{**r, "source": "answer"} if r.get("source") == "filler" else r for r in story.records]
+    assert found("context_heard", late) == [(90_000, 9, "the caller heard 'Well,', which is not in the context")]
 
 
 def test_text_cut_too_far_or_removed_is_told(interrupted_booking, spoil):
@@ -309,6 +400,22 @@ def test_a_result_may_stay_untold_when_no_user_message_follows_or_its_note_was_d
     assert found("result_once", last) == []
 
 
+def test_a_result_after_the_last_user_message_may_stay_untold(story):
+    story.user(1, "Book.", [], 0).push(1, "assistant", calls=["t1.0"]).add("tool.started", "t1.0", "book", True, 1)
+    story.push(2, "tool", call="t1.0", error="timeout").add("tool.finished", "t1.0", "book", "ok")
+    story.push(3, "assistant", "It takes a while.", "answer")
+    assert found("result_once", story.records) == []
+    assert found("result_once", story.user(2, "And?", [], 4).records) == [
+        (0, 5, "the result of call t1.0 never reaches the context")
+    ]
+
+
+def test_the_result_of_a_lookup_need_not_be_told(story):
+    story.user(1, "Look.", [], 0).push(1, "assistant", calls=["t1.0"]).add("tool.started", "t1.0", "look", False, 1)
+    story.add("tool.dropped", "t1.0", "look", "barge_in").push(2, "tool", call="t1.0", error="interrupted")
+    assert found("result_once", story.user(2, "And?", [], 3).records) == []
+
+
 def test_a_result_told_twice_is_told(interrupted_booking, spoil):
     values = (10, "system", "note", "It was booked.", [], "t2.0", "", "0" * 8)
     records = spoil(interrupted_booking).insert("context.pushed", 9_000_000, 2, *values).records
@@ -335,6 +442,15 @@ def orphaned(story, *, note, answer_outcome, answer_error=""):
 
 def test_a_replay_is_how_the_result_of_an_orphan_is_told(story):
     assert found("result_once", orphaned(story, note=False, answer_outcome="orphan_replayed").records) == []
+
+
+def test_a_replay_of_another_tool_does_not_tell_the_result(story, spoil):
+    records = orphaned(story, note=False, answer_outcome="orphan_replayed").records
+    other = spoil(records).change("tool.settled", 1, tool="cancel").records
+    assert [message for _, _, message in found("result_once", other)] == [
+        "the result of call t1.0 never reaches the context",
+        "call t2.0 is answered with a result that the context holds already",
+    ]
 
 
 def test_a_replay_beside_a_note_tells_the_result_twice(story):

@@ -115,6 +115,27 @@ def test_an_orphan_whose_replay_was_discarded_still_forbids(story):
     assert repeats(story) == [(*at(story.records, "tool.started", 1), MISSED.replace("t2.0", "t3.0"))]
 
 
+def test_an_answer_that_an_orphan_is_still_running_does_not_use_it_up(story):
+    call(story, 10, 0, "t1.0", outcome="interrupted_running", error="interrupted")
+    call(story, 20, 2, "t2.0", outcome="orphan_in_flight", error="duplicate_call", runs=False)
+    call(story, 30, 4, "t3.0")
+    assert repeats(story) == [(*at(story.records, "tool.started", 1), MISSED.replace("t2.0", "t3.0"))]
+
+
+def test_a_replay_before_it_became_an_orphan_does_not_use_it_up(story):
+    call(story, 5, 8, "t1.9", outcome="orphan_replayed", runs=False)
+    call(story, 10, 0, "t1.0", outcome="interrupted_running", error="interrupted")
+    call(story, 20, 2, "t2.0")
+    assert repeats(story) == [(*at(story.records, "tool.started", 1), MISSED)]
+
+
+def test_a_success_with_other_arguments_forbids_no_second_try(story):
+    call(story, 10, 0, "t1.0", error="tool_failed", outcome="failed")
+    call(story, 20, 2, "t1.2")
+    call(story, 30, 4, "t1.1")
+    assert repeats(story, identities={**SAME, "t1.2": "y"}) == []
+
+
 def test_a_delivered_replay_is_a_success_read_in_its_turn(story):
     call(story, 10, 0, "t1.0", outcome="interrupted_running", error="interrupted")
     call(story, 20, 2, "t2.0", outcome="orphan_replayed", runs=False)
@@ -151,8 +172,9 @@ def gated(story, *, user=True, clear=False, confirm_ms=20, taken=("t2.0", "t1.0"
     return story.add("tool.started", *start, True, 1).records
 
 
-def test_a_gated_call_that_a_later_turn_confirmed_runs(story):
-    assert found("gate_respected", gated(story)) == []
+@pytest.mark.parametrize("confirm_ms", [20, 120_010])
+def test_a_gated_call_that_a_later_turn_confirmed_in_time_runs(story, confirm_ms):
+    assert found("gate_respected", gated(story, confirm_ms=confirm_ms)) == []
 
 
 @pytest.mark.parametrize(
@@ -305,6 +327,7 @@ def test_a_filler_against_the_settings_is_told(interrupted_booking, settings, wh
 def test_each_tools_own_delay_is_the_filler_delay_where_it_is_asked_for(interrupted_booking):
     settings = CheckSettings(filler_delay_us=None, tools={"book_table": ToolFacts(filler_after_us=1_200_000)})
     assert found("filler_timing", interrupted_booking, settings) == []
+    assert found("filler_timing", interrupted_booking, CheckSettings(filler_delay_us=None)) == []  # not known
 
 
 def test_a_spoken_progress_message_is_no_filler(interrupted_booking, spoil):

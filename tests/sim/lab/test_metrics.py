@@ -68,6 +68,12 @@ def test_a_silence_that_the_caller_ends_is_no_dead_air(story):
     assert metrics(story.records)["dead_air_us"] is None
 
 
+def test_a_silence_before_the_caller_first_spoke_is_no_dead_air(story):
+    story.at(0).add("playout.started", 1, "answer", 0).at(100).add("playout.ended", 1, 1_600)
+    story.at(900).add("playout.started", 2, "answer", 14_400).at(1_000).add("playout.ended", 2, 1_600)
+    assert metrics(story.records)["dead_air_us"] is None
+
+
 def test_talk_over_leaves_out_the_pauses_of_the_bot(story):
     story.at(0).add("caller.started", 0, "Hi.", 100_000, "audio").add("playout.started", 1, "answer", 0)
     story.at(20).add("playout.starved", 1, 320).at(60).add("playout.resumed", 1, 960)
@@ -80,6 +86,24 @@ def test_a_barge_in_that_cuts_nothing_audible_has_no_stop_latency(story):
     story.at(20).add("playout.cut", 1, 0, 320)
     values = metrics(story.records)
     assert (values["stop_latencies_us"], values["fillers_cut"], values["barge_ins"]) == ([], 1, 1)
+
+
+def test_a_lookup_an_answer_cut_a_clip_and_a_prompt_are_not_counted_as_something_else(story):
+    story.push(0, "system", "Be brief.").push(1, "system", "Now.").add("tool.started", "t1.0", "look", False, 1)
+    story.add("tts.opened", 1, 0, "filler", "c").at(5).add("tts.first_byte", 1).add("tts.opened", 2, 1, "answer", None)
+    story.at(20).add("playout.cut", 2, 0, 0)
+    values = metrics(story.records)
+    assert (values["side_effect_runs"], values["tool_runs"], values["late_notes"]) == (0, 1, 0)
+    assert (values["fillers_cut"], values["tts_ttfbs_us"]) == (0, [])
+
+
+def test_an_end_without_a_beginning_counts_for_nothing(story):
+    """The caller's decisions may be placed without audio, and a timeline may be a part of one."""
+    story.user(1, "Hi.", [], 0).add("stt.final", 0, "Hi.").add("llm.first_token", 0).add("llm.done", 0, "stop", 0, 0)
+    story.add("tool.finished", "t1.0", "look", "ok").add("tts.first_byte", 1).add("caller.ended", 0)
+    story.add("playout.started", 1, "answer", 0).add("playout.ended", 2, 0)
+    values = metrics(story.records)
+    assert [name for name, value in values.items() if value and name != "turns"] == []
 
 
 def test_tools_are_counted_by_name_and_outcome(interrupted_booking):

@@ -81,3 +81,12 @@ def test_what_was_never_heard_ends_where_something_else_is_heard(story):
 
 def test_a_timeline_without_events_has_nothing_to_show():
     assert lanes([]) == Lanes()
+
+
+def test_an_end_without_a_beginning_shows_nothing(story):
+    story.user(1, "Hi.", [], 0).add("caller.ended", 0).add("vad.stopped", 0).add("llm.done", 0, "stop", 0, 0)
+    story.add("tool.finished", "t1.0", "look", "ok").add("filler.spoken", 0, "look", "Wait.", None)
+    story.add("playout.resumed", 1, 320).add("playout.word", 1, 0, "Hi").add("playout.ended", 1, 320)
+    story.at(20).add("playout.cut", 2, 0, 320).at(40).add("playout.started", 3, "answer", 640)
+    story.at(60).add("playout.starved", 3, 320).at(80).add("playout.cut", 3, 320, 320)
+    assert lanes(story.records) == Lanes(end_us=80_000, bars=[Bar("bot", 0, 40_000, 60_000, Look.BOT)])
