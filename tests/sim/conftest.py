@@ -117,7 +117,7 @@ def interrupted_booking() -> list[Record]:
     s.at(3_100).add("llm.done", 0, "tool_calls", 1, 25).push(
         2, "assistant", "Let me book that for you.", "answer", calls=["t1.0"]
     )
-    s.add("tools.started", 0, 1).add("tool.started", "t1.0", "book_table", True, 2)
+    s.add("tools.started", 0, ["t1.0"]).add("tool.started", "t1.0", "book_table", True, 2)
     s.at(3_150).add("tts.first_byte", 1)
     s.at(3_160).add("playout.started", 1, "answer", 50_560)
     s.at(3_200).add("tts.ended", 1, 16_000)
@@ -146,7 +146,7 @@ def interrupted_booking() -> list[Record]:
     s.at(6_500).add("llm.done", 0, "tool_calls", 1, 22).push(
         7, "assistant", "Sorry, for three then.", "answer", calls=["t2.0"]
     )
-    s.add("tools.started", 0, 1).add("tool.started", "t2.0", "book_table", True, 4).add("tts.first_byte", 3)
+    s.add("tools.started", 0, ["t2.0"]).add("tool.started", "t2.0", "book_table", True, 4).add("tts.first_byte", 3)
     s.at(6_520).add("playout.started", 3, "answer", 104_320).add("tts.ended", 3, 12_800)
     s.words(3, (6_800, "Sorry,"), (6_900, " for"), (7_100, " three"))
     s.at(7_300).add("tool.finished", "t2.0", "book_table", "ok")

@@ -146,7 +146,7 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
     spoken: set[tuple[int, int]] = set()
     running: dict[tuple[int, int], dict[str, str]] = {}
     current: dict[int, tuple[int, int]] = {}
-    starts: dict[str, tuple[int, str]] = {}
+    starts: dict[str, str] = {}
     settled: set[str] = set()
     dead: set[int] = set()
     progress: set[tuple[int, str]] = set()
@@ -156,12 +156,12 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
             case "tools.started":
                 current[epoch] = key = (epoch, record["round"])
                 rounds[key] = record
-                # Its calls may start before or after the round is announced, within one instant.
-                running[key] = {call: tool for call, (t, tool) in starts.items() if t == record["t"]}
+                # What was begun on speculation runs already; the rest starts after the round is announced.
+                running[key] = {call: starts[call] for call in record["calls"] if call in starts and call not in settled}
             case "tools.ended":
                 ended.add((epoch, record["round"]))
             case "tool.started":
-                starts[record["call"]] = (record["t"], record["tool"])
+                starts[record["call"]] = record["tool"]
                 if epoch in current and current[epoch] not in ended:
                     running[current[epoch]][record["call"]] = record["tool"]
             case "tool.progress":

@@ -7,7 +7,7 @@ from json import dumps
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.pipelines.agent.assembly import (
@@ -83,6 +83,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.dictionaries(st.text(), json_values, max_size=4), min_size=1, max_size=4), st.data())
 def test_any_split_and_any_interleaving_gives_the_same_calls(wanted: list[dict[str, Any]], data: st.DataObject) -> None:
     rest = {index: dumps(arguments, ensure_ascii=False) for index, arguments in enumerate(wanted)}
@@ -187,7 +188,7 @@ def test_a_flood_of_empty_fragments_is_bounded_by_what_opening_a_call_costs() ->
     for index in range(10):
         assembler.feed(CallDelta(index))
         assembler.feed(CallDelta(index))
-    with pytest.raises(BufferFull, match="^a response may hold 640 bytes; 640 are used and 64 more came$"):
+    with pytest.raises(BufferFull, match=r"^a response may hold 640 bytes; 640 are used and 64 more came$"):
         assembler.feed(CallDelta(10))
     assert assembler.call_count == 10
 
@@ -311,6 +312,6 @@ def test_a_response_that_is_over_takes_and_gives_nothing_more(end: str) -> None:
     else:
         assembler.finish(1, context)
     for again in (lambda: assembler.feed(TextDelta("x")), lambda: assembler.finish(1, context), assembler.cancel):
-        with pytest.raises(RuntimeError, match="^this response was finished or cancelled; start another assembler$"):
+        with pytest.raises(RuntimeError, match=r"^this response was finished or cancelled; start another assembler$"):
             again()
     assert list(context) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.pipelines.agent.context import CharsPerToken, Context, ContextError
@@ -59,14 +59,14 @@ def test_calls_answered_directly_after_the_message_that_asked_are_valid(messages
         (
             [assistant("", (C0, C1)), tool_answer("t1.0", "a")],
             user("hello?"),
-            "call t1.1 has no answer yet; a user message has to wait",
+            "call t1.1 has no answer yet; the user message has to wait",
         ),
         (
             [assistant("", (C0, C1)), tool_answer("t1.0", "a")],
             system("note"),
-            "call t1.1 has no answer yet; a system message has to wait",
+            "call t1.1 has no answer yet; the system message has to wait",
         ),
-        ([assistant("", (C0,))], assistant("So."), "call t1.0 has no answer yet; a assistant message has to wait"),
+        ([assistant("", (C0,))], assistant("So."), "call t1.0 has no answer yet; the assistant message has to wait"),
         (
             [assistant("", (C0,)), tool_answer("t1.0", "a")],
             tool_answer("t1.0", "a"),
@@ -103,7 +103,7 @@ def test_a_push_that_breaks_a_rule_is_refused_and_changes_nothing(
     before = (list(context), context.open_calls, context.next_call_ids(1, 3), list(tape.heard))
     with pytest.raises(ContextError) as caught:
         context.push(refused)
-    assert str(caught.value) == why.replace("a assistant", "an assistant")
+    assert str(caught.value) == why
     assert (list(context), context.open_calls, context.next_call_ids(1, 3), tape.heard) == before
 
 
@@ -249,6 +249,7 @@ moves = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(moves, max_size=25))
 def test_whatever_is_tried_the_conversation_stays_valid(tried: list[tuple[str, object]]) -> None:
     context = Context()

@@ -6,7 +6,7 @@ from json import dumps, loads
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.pipelines.agent.messages import (
@@ -71,6 +71,7 @@ messages = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(messages)
 def test_any_message_survives_being_written_and_read(message: Message) -> None:
     assert message_from_dict(loads(dumps(message.to_dict()))) == message

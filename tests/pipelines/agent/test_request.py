@@ -6,7 +6,7 @@ from copy import deepcopy
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.pipelines.agent.context import CharsPerToken, Context
@@ -93,6 +93,7 @@ def test_what_the_user_said_last_is_found_over_later_messages() -> None:
 turns = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(turns, st.integers(0, 300))
 def test_any_window_is_a_valid_conversation_that_ends_as_the_whole_does(
     plan: list[tuple[int, bool]], budget: int

@@ -89,11 +89,15 @@ def test_a_lookup_of_a_discarded_execution_is_gone_and_runs_again(rig, kit):
     assert (rig.notes(), len(rig.runs), rig.stats()) == ([], 2, {})
 
 
-def test_an_execution_discarded_while_its_token_is_being_cancelled_is_not_interrupted_too(rig, kit):
+@pytest.mark.parametrize("cause", ["barge_in", "hang_up"])
+def test_an_execution_discarded_while_others_are_interrupted_is_not_interrupted_too(rig, kit, cause):
     first, second = rig.execute(kit.call("t1.0", "look")), rig.execute(kit.call("t1.1", "look"))
     first.on_complete(lambda _: second.discard())
-    rig.barge_in(1)
-    assert [cause for _, _, cause in rig.stops] == ["barge_in", "discarded"]
+    if cause == "hang_up":
+        rig.engine.close()
+    else:
+        rig.barge_in(1)
+    assert [seen for _, _, seen in rig.stops] == [cause, "discarded"]
     assert (rig.outcomes(), rig.stats()) == (["interrupted"], {"read_only_cancelled": 2})
 
 

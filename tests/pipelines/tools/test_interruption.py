@@ -147,6 +147,15 @@ def test_a_lookup_interrupted_while_its_handler_is_asked_is_stopped_too(kit, cau
     assert (handler.stops, rig.bus.running) == ([cause], 0)
 
 
+def test_a_booking_is_stopped_too_when_the_session_ends_while_its_handler_is_asked(kit):
+    rig = kit.Rig().book()
+    handler = rig.bus._handlers["agent/tool:book#0"] = Rude(rig.engine.close)
+    execution = rig.execute(kit.call("t1.0"))
+    assert (rig.outcomes(), execution.complete) == (["interrupted_running"], True)
+    assert (handler.stops, rig.engine.running_calls, rig.bus.running) == (["hang_up"], (), 0)
+    assert len(rig.notes()) == 1
+
+
 def test_the_late_note_is_worded_alike_whether_interrupted_or_timed_out(kit):
     rig = kit.Rig().book(latency=6 * kit.S)
     rig.execute(kit.call("t1.0", people=2))

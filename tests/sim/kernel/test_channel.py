@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import simpy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.sim.kernel.channel import CLOSED, Channel, ChannelClosed
@@ -52,7 +52,7 @@ def test_a_full_channel_refuses_and_takes_nothing(clock: Clock) -> None:
     channel = filled(clock, "ab", capacity=2)
     assert not channel.offer("c")
     assert (len(channel), channel.take(), channel.take()) == (2, "a", "b")
-    with pytest.raises(LookupError, match="^channel texts is empty$"):
+    with pytest.raises(LookupError, match=r"^channel texts is empty$"):
         channel.take()
 
 
@@ -87,7 +87,7 @@ def test_a_closed_channel_is_emptied_and_then_gives_the_end_for_ever(clock: Cloc
     channel.close()
     assert [channel.take() for _ in range(4)] == ["a", "b", CLOSED, CLOSED]
     assert channel.get().triggered
-    with pytest.raises(ChannelClosed, match="^channel texts is closed$"):
+    with pytest.raises(ChannelClosed, match=r"^channel texts is closed$"):
         channel.offer("c")
 
 
@@ -148,6 +148,7 @@ def test_a_channel_holds_one_item_at_least(clock: Clock, capacity: int) -> None:
         Channel(clock, "texts", capacity)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["offer", "take", "pause", "resume", "listen"]), max_size=40), st.integers(1, 4))
 def test_whatever_is_done_items_leave_once_and_in_order(steps: list[str], capacity: int) -> None:
     channel: Channel[int] = Channel(Clock(), "numbers", capacity)

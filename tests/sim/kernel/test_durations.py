@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.sim.kernel.durations import DurationError, as_us, format_us, parse_duration
@@ -15,11 +15,13 @@ from bargein.sim.kernel.durations import DurationError, as_us, format_us, parse_
 ACCEPTED = 'a number with a unit: us, ms, s, min or h (such as "400ms" or "1.2s")'
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**13))
 def test_what_is_written_reads_back_as_the_same_number(us: int) -> None:
     assert parse_duration(format_us(us)) == us
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from([("us", 1), ("ms", 10**3), ("s", 10**6), ("min", 60 * 10**6)]))
 def test_a_whole_number_of_any_unit_is_that_many_times_the_unit(number: int, unit: tuple[str, int]) -> None:
     assert parse_duration(f"{number}{unit[0]}") == number * unit[1]

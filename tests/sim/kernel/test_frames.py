@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.sim.kernel.frames import (
@@ -37,23 +37,27 @@ def test_a_sample_that_is_not_over_does_not_count(us: int, samples: int) -> None
     assert us_to_samples(us) == samples
 
 
+@settings(deadline=None)
 @given(counts)
 def test_samples_to_an_instant_and_back_are_the_same_samples(samples: int) -> None:
     assert us_to_samples(samples_to_us(samples)) == samples
 
 
+@settings(deadline=None)
 @given(counts)
 def test_the_instant_of_some_samples_is_the_first_by_which_they_have_passed(samples: int) -> None:
     at_us = samples_to_us(samples)
     assert at_us * 2 >= samples * 125 > (at_us - 1) * 2
 
 
+@settings(deadline=None)
 @given(counts)
 def test_the_samples_of_an_instant_are_the_most_that_have_passed(us: int) -> None:
     samples = us_to_samples(us)
     assert samples * 125 <= us * 2 < (samples + 1) * 125
 
 
+@settings(deadline=None)
 @given(counts)
 def test_the_next_boundary_lies_on_the_grid_and_less_than_a_frame_ahead(us: int) -> None:
     boundary = next_boundary_us(us)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bargein.sim.kernel.streams import Stream, Streams
@@ -45,6 +45,7 @@ def test_a_stream_counts_its_draws() -> None:
     assert (stream.name, stream.drawn) == ("x", 3)
 
 
+@settings(deadline=None)
 @given(st.integers(), st.text(), st.integers(1, 2**40))
 def test_below_stays_below_and_unit_stays_inside(seed: int, name: str, bound: int) -> None:
     stream = Stream(seed, name)

@@ -109,7 +109,7 @@ def test_a_watcher_that_is_added_while_watchers_are_told_waits_for_the_next_reco
 
 
 def test_nobody_can_watch_a_kind_that_is_not_there() -> None:
-    with pytest.raises(LookupError, match="^no timeline event is called chime$"):
+    with pytest.raises(LookupError, match=r"^no timeline event is called chime$"):
         Timeline(Clock(), KINDS).watch("chime", print)
 
 

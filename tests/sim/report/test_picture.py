@@ -30,7 +30,7 @@ def crowded(story, seconds):
         ms = 1_000 * second
         story.at(ms).add("caller.started", second, "Some $5 more, please, quickly.", 200_000, "audio")
         story.at(ms + 20).add("playout.started", second, "answer", 16 * (ms + 20))
-        story.at(ms + 100).add("tools.started", 0, 3)
+        story.at(ms + 100).add("tools.started", 0, ["t1.0", "t1.1", "t1.2"])
         for number in range(3):
             story.add("tool.started", f"t{second}.{number}", "look_up_the_weather", False, number)
         story.at(ms + 150).add("turn.barge_in", 1_000 * ms, "audio").at(ms + 160)
