@@ -3,8 +3,8 @@
 Read `VoiceSession.take_turn`, `VoiceSession.barge_in` and `VoiceSession.hang_up` for the life of a call. A user turn
 settles what came before, opens an epoch and starts a run. An interruption ends the run and the speech of its epoch
 at once, cuts the playout on the next frame boundary, and then edits the context to what was heard; a turn that
-comes in between waits for that. The session is over when the caller has hung up, or when the caller has nothing
-more to say and nothing of the agent's is under way.
+comes in between waits for that. The session is over when the caller has hung up, when the agent has and its last
+sample was heard, or when the caller has nothing more to say and nothing of the agent's is under way.
 
 Left out: the world. It is handed in as ports, and drives the session through ``caller_speaks`` and the like.
 """
@@ -21,8 +21,10 @@ from bargein.pipelines.llm_runner import LlmRunner
 from bargein.pipelines.playout import Playout
 from bargein.pipelines.playout_book import PlayoutBook, Utterance
 from bargein.pipelines.ports import ClipStore, EchoPath, Heard, Room, SpeechDetector, Synthesizer, Transcriber
+from bargein.pipelines.response_stream import ModelPort
 from bargein.pipelines.round_metrics import TurnRecorder
 from bargein.pipelines.settings import SessionSettings
+from bargein.pipelines.speaker import Speaker
 from bargein.pipelines.tools.engine import ToolEngine
 from bargein.pipelines.tools.fillers import FillerPolicy
 from bargein.pipelines.tools.registry import ToolRegistry
@@ -101,6 +103,7 @@ class VoiceSession:
         self._streaming: int | None = None
         self._halted = False  # an interruption was decided, and the context is not settled yet
         self._next_turn: tuple[str, list[int]] | None = None
+        self._leaving = False  # the agent hangs up when it has nothing more to say
         self._ending = ""
         self._poke: Timer | None = None
         self._build_stages(registry, world)
@@ -133,17 +136,16 @@ class VoiceSession:
             self,
             self.poke,
         )
+        speaker = Speaker(timeline, self.book, self.tts.inbox)
         self.runner = LlmRunner(
             clock,
             timeline,
-            self.bus,
             settings,
             self.conversation,
-            self.book,
             self.engine,
-            registry.adverts(),
+            ModelPort(timeline, self.bus, settings.agent, registry.adverts(), self.recorder, speaker),
+            speaker,
             FillerPolicy(settings.filler, world.clips),
-            self.tts.inbox,
             self.recorder,
             self.poke,
         )
@@ -208,7 +210,7 @@ class VoiceSession:
         self._has_user = True
         self.conversation.epoch = self.epoch
         if self._tell_late_results():
-            self.runner.withdraw("a late result")
+            self.runner.guesses.drop("a late result")
         self.timeline.add("turn.user", self.epoch, text, segments)
         self.conversation.push_user(text)
         self.engine.confirmations.note_user_turn()
@@ -218,15 +220,16 @@ class VoiceSession:
     def _open_epoch(self) -> None:
         self.epoch += 1
         self._has_user = False
+        self._leaving = False
 
     def expect_turn(self, text: str) -> None:
         """The user seems to have finished: where speculation is on, ask the model ahead of the turn."""
         if self.settings.speculation and not (self.active or self._halted or self._ending):
-            self.runner.speculate(self.epoch + 1 if self._has_user else self.epoch, text)
+            self.runner.guesses.make(self.epoch + 1 if self._has_user else self.epoch, text)
 
     def expect_more(self) -> None:
         """The user goes on: what was begun on that guess was in vain."""
-        self.runner.withdraw("more speech")
+        self.runner.guesses.drop("more speech")
 
     def _tell_late_results(self) -> int:
         """Results that missed their slot enter the context here at the latest; no call is open."""
@@ -287,13 +290,22 @@ class VoiceSession:
             self.timeline.add("caller.hung_up", self.epoch)
         self._ending = by
         self.turns.stop()
-        self.runner.withdraw("hang up")
+        self.runner.guesses.drop("hang up")
         if self._halted:
             return
         if self.active:
             self._halt(Cause.HANG_UP)
         else:
             self._end_soon()
+
+    def hang_up_when_silent(self) -> None:
+        """The agent ends the call once its last sample was heard, what it still says in this epoch included.
+
+        Whatever opens another epoch, an interruption or a new turn, withdraws it. An interruption on the instant of
+        the last sample comes first.
+        """
+        self._leaving = True
+        self.poke()
 
     def _time_out(self, _: object) -> None:
         self.audio_in.stop()  # listening to a noisy room is no progress
@@ -319,6 +331,9 @@ class VoiceSession:
     def _look(self, _: object) -> None:
         self._poke = None
         if self._ending or self._halted:
+            return
+        if self._leaving and not self.active:
+            self.hang_up("agent_hung_up")
             return
         if not self.active:
             self.turns.bot_changed()

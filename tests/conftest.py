@@ -55,3 +55,19 @@ def said() -> Callable[..., list[tuple[str, str]]]:
         return [(each["role"], each.get("text") or each.get("content") or "") for each in result.context]
 
     return read
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many planted faults were caught; with ``-v`` also by what."""
+    passed = terminalreporter.stats.get("passed", [])
+    caught = [value for report in passed for key, value in report.user_properties if key == "mutant"]
+    failed = terminalreporter.stats.get("failed", [])
+    missed = [report.nodeid for report in failed if "find" in report.nodeid and "planted_fault[" in report.nodeid]
+    if caught or missed:
+        terminalreporter.section("planted faults")
+        if terminalreporter.verbosity > 0:
+            for line in sorted(caught):
+                terminalreporter.write_line(line)
+        for node in missed:
+            terminalreporter.write_line(f"not caught: {node}")
+        terminalreporter.write_line(f"{len(caught)} of {len(caught) + len(missed)} mutants caught")

@@ -156,10 +156,15 @@ class ResponseAssembler:
             AssembleError: it was refused and not applied; one of the subclasses says why.
             RuntimeError: the response was finished or cancelled.
         """
-        self._still_open()
-        if type(delta) is TextDelta:
-            self._charge(_size(delta.text))
-            self._text.append(delta.text)
+        if self._over:
+            self._still_open()
+        if type(delta) is TextDelta:  # the hot path: dozens a second of speech
+            text = delta.text
+            size = self._bytes + (len(text) if text.isascii() else _size(text))
+            if size > self.max_bytes:
+                self._charge(size - self._bytes)
+            self._bytes = size
+            self._text.append(text)
         elif type(delta) is CallDelta:
             self._feed_call(delta)
         elif type(delta) is ResponseData:

@@ -98,7 +98,7 @@ class Context:
         else:
             if self._open:
                 raise ContextError(
-                    f"call {next(iter(self._open))} has no answer yet; a {message.role} message has to wait"
+                    f"call {next(iter(self._open))} has no answer yet; the {message.role} message has to wait"
                 )
             if message.role is Role.ASSISTANT:
                 self._check_assistant(message)

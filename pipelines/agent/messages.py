@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
+    "Media",
+    "MediaKind",
     "Message",
     "Part",
     "Role",
@@ -71,7 +73,33 @@ class ToolResult:
     is_error: bool = False
 
 
-Part = Text | ToolCall | ToolResult
+class MediaKind(StrEnum):
+    """What a medium is."""
+
+    IMAGE = "image"
+    AUDIO = "audio"
+    VIDEO = "video"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A picture, a sound, a film or a document that the user sends along.
+
+    Attributes:
+        media_type: such as ``image/png``; may be empty beside an address.
+        data: the bytes in base64, as they were given; or ``url``, where they are.
+        detail: how closely the model should look, where the provider has levels.
+    """
+
+    kind: MediaKind
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+    detail: str = ""
+
+
+Part = Text | ToolCall | ToolResult | Media
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +150,8 @@ class Message:
             data.update(call_id=result.call_id, content=result.content, is_error=result.is_error)
             return data
         data["text"] = self.text
+        if any(type(part) is Media for part in self.parts):
+            data["parts"] = [_part_to_dict(part) for part in self.parts if type(part) is not ToolCall]
         if self.tells:
             data["tells"] = self.tells
         if self.role is Role.ASSISTANT:
@@ -144,9 +174,9 @@ def system(text: str, tells: str = "") -> Message:
     return Message(Role.SYSTEM, (Text(text),), None, tells)
 
 
-def user(text: str) -> Message:
-    """A user message."""
-    return Message(Role.USER, (Text(text),))
+def user(text: str, *media: Media) -> Message:
+    """A user message, with what is sent along after its words."""
+    return Message(Role.USER, (Text(text), *media))
 
 
 def assistant(text: str, calls: tuple[ToolCall, ...] = (), provider_data: Any = None) -> Message:
@@ -175,4 +205,20 @@ def message_from_dict(data: dict[str, Any]) -> Message:
     if role is Role.ASSISTANT:
         calls = tuple(ToolCall(**call) for call in data["tool_calls"])
         return assistant(data["text"], calls, data["provider_data"])
-    return Message(role, (Text(data["text"]),), None, data.get("tells", ""))
+    parts = tuple([_part_from_dict(part) for part in data["parts"]]) if "parts" in data else (Text(data["text"]),)
+    return Message(role, parts, None, data.get("tells", ""))
+
+
+def _part_to_dict(part: Part) -> dict[str, Any]:
+    if type(part) is Media:
+        return {"kind": str(part.kind), **{name: getattr(part, name) for name in _MEDIA_FIELDS if getattr(part, name)}}
+    return {"text": part.text} if type(part) is Text else {}
+
+
+def _part_from_dict(data: dict[str, Any]) -> Part:
+    if "kind" in data:
+        return Media(MediaKind(data["kind"]), **{name: data[name] for name in _MEDIA_FIELDS if name in data})
+    return Text(data["text"])
+
+
+_MEDIA_FIELDS = ("media_type", "data", "url", "detail")

@@ -189,6 +189,8 @@ class SideEffects:
             on_item=partial(self._progress, run),
             parent=slot.execution.parent,
         )
+        if desk.closed:  # the session ended while the handler was still being asked
+            self.stop(run, Cause.HANG_UP)
 
     def _backstop_us(self, run: SideEffectRun) -> int:
         """How long a body may run at most."""

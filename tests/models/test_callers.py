@@ -181,16 +181,19 @@ def test_a_line_may_end_the_call_after_it_was_spoken_or_without_a_word() -> None
 @pytest.mark.parametrize(
     ("line", "order"),
     [
-        (Line(at_us=10), ["caller", "delivery", "interruption"]),
-        (Line(at_us=10, level="decision", for_us=5), ["delivery", "caller", "interruption"]),
-        (Line(say="", at_us=10, hang_up=True), ["delivery", "caller", "interruption"]),
+        (Line(at_us=10), ["frame", "delivery", "caller", "interruption"]),
+        (Line(at_us=10, level="decision", for_us=5), ["frame", "delivery", "caller", "interruption"]),
+        (Line(say="", at_us=10, hang_up=True), ["frame", "delivery", "caller", "interruption"]),
     ],
 )
-def test_sound_begins_ahead_of_its_instant_and_decisions_after_the_deliveries(line: Line, order: list[str]) -> None:
+def test_sound_is_delivered_after_the_frame_that_came_in_and_decisions_interrupt_in_turn(
+    line: Line, order: list[str]
+) -> None:
     call = Call(line)
     call.clock.call_at(10, Order.DELIVERY, lambda _: call.log.append((10, "delivery")))
     call.caller.start(call)
     call.clock.call_at(10, Order.INTERRUPTION, lambda _: call.log.append((10, "interruption")))
+    call.clock.call_at(10, Order.FRAME, lambda _: call.log.append((10, "frame")))
     call.clock.run(until=11)
-    names = [what if what in ("delivery", "interruption") else "caller" for _, what in call.log]
+    names = [what if what in order else "caller" for _, what in call.log]
     assert names == order

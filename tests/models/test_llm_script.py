@@ -170,6 +170,14 @@ def test_a_rule_may_ask_for_one_kind_of_error(error: str | None, fits: bool) -> 
     assert choose(reading(*REFUSED)) is (rule if fits else other)
 
 
+def test_of_several_calls_of_a_tool_the_newest_decides() -> None:
+    rule, other = Round("The rule's."), Round("The other.")
+    choose = by_rules([Rule(When(result=(Result("book", "ok"),)), rule)], other)
+    again = (assistant("", (ToolCall("t1.1", "book", {}),)), tool_answer("t1.1", "ok"))
+    assert choose(reading(*REFUSED)) is other
+    assert choose(reading(*REFUSED, *again)) is rule
+
+
 def test_the_first_rule_that_fits_answers() -> None:
     first, second = Round("First."), Round("Second.")
     assert by_rules([Rule(When(user="two"), first), Rule(When(), second)], None)(reading(*BOOKED)) is first

@@ -119,7 +119,9 @@ def test_a_failure_takes_the_place_of_the_end_after_what_was_said() -> None:
 @pytest.mark.parametrize(("at_us", "heard"), [(99, []), (110, [(100, ONE)]), (119, [(100, ONE)])])
 def test_a_cancelled_response_says_nothing_more(at_us: int, heard: list[tuple[int, object]]) -> None:
     player = Player([ONE, TWO])
-    player.clock.call_at(at_us, Order.INTERRUPTION, lambda _: player.effect.cancel(Cause.BARGE_IN))
+    player.clock.call_at(
+        at_us, Order.INTERRUPTION, lambda _: (player.effect.cancel(Cause.BARGE_IN), player.clock.stop())
+    )
     player.clock.run()
     assert player.log == [*heard, (at_us, Outcome(Status.CANCELLED, Cause.BARGE_IN))]
     assert not player.clock.busy

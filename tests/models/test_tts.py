@@ -79,12 +79,15 @@ def test_slow_delivery_brings_words_one_by_one_each_as_late_as_it_is_long() -> N
     context = provider.open()
     context.say(FIRST)
     context.flush()
-    ends = [word.end for word in speak("agent", FIRST).words]
+    first, second, third = speak("agent", FIRST).words
+    wander_at_us = 100_000 + 2 * samples_to_us(first.end)
+    home_at_us = wander_at_us + 2 * samples_to_us(second.end - first.end)
+    assert third.text == " home."
     assert provider.run() == [
         (100_000, 1, "Zebras"),
-        (100_000 + 2 * samples_to_us(ends[0]), 1, " wander"),
-        (100_000 + 2 * samples_to_us(ends[0]) + 2 * samples_to_us(ends[1] - ends[0]), 1, " home."),
-        (100_000 + 2 * sum(map(samples_to_us, (ends[0], ends[1] - ends[0], ends[2] - ends[1]))), 1, "end"),
+        (wander_at_us, 1, " wander"),
+        (home_at_us, 1, " home."),
+        (home_at_us, 1, "end"),
     ]
 
 

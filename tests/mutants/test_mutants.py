@@ -9,14 +9,16 @@ import pytest
 from bargein import sim
 from bargein.sim.lab.probes import Probe, Prober, instants
 from bargein.sim.scenario.build import Plan
-from tests.mutants import engine, stages
+from tests.mutants import engine, engine_memory, engine_words, stages
 from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.nested import run_tests
 
-assert engine
-assert stages
+FAULTS = (engine, engine_memory, engine_words, stages)
+"""Importing them enters their faults."""
 
 EXPLORED = [each for each in MUTANTS.values() if each.invariants]
 TESTED = [each for each in MUTANTS.values() if each.tests]
+NAMED = sorted({each for planted in TESTED for each in planted.tests})
 
 
 def _probes(prober: Prober, seldom: int) -> list[Probe]:
@@ -51,3 +53,28 @@ def test_without_a_planted_fault_nothing_is_found() -> None:
         prober = Prober(Plan(sim.load(name)))
         for probe in _probes(prober, 5):
             assert prober.run(probe).violations == [], (name, probe)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> None:
+    """The named tests' modules are imported before any fault is planted, or they would keep one for good."""
+    seen = run_tests(NAMED, "--collect-only")
+    assert seen.status == pytest.ExitCode.OK, seen.output
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("planted", TESTED, ids=lambda each: each.name)
+def test_the_named_tests_find_the_planted_fault(
+    planted: Mutant, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+) -> None:
+    started = perf_counter()
+    planted.plant(monkeypatch)
+    seen = run_tests(planted.tests, "-x")
+    assert seen.status == pytest.ExitCode.TESTS_FAILED, f"{planted.name}: {planted.tests}\n{seen.output}"
+    assert seen.failed, f"{planted.name}: no test came as far as failing\n{seen.output}"
+    record_property("mutant", f"{planted.name}: {seen.failed[0]}, {perf_counter() - started:.2f} s")
+
+
+def test_without_a_planted_fault_the_named_tests_pass() -> None:
+    seen = run_tests(NAMED)
+    assert (seen.status, seen.failed) == (pytest.ExitCode.OK, []), seen.output

@@ -74,7 +74,14 @@ class Rig:
         self.playout = Playout(self.clock, self.timeline, lambda utterance: self.stage.on_over(utterance))
         self.idle = 0
         self.stage = TtsStage(
-            self.clock, self.timeline, self.book, self.playout, self.provider, store, TtsSettings(**settings), self._idle
+            self.clock,
+            self.timeline,
+            self.book,
+            self.playout,
+            self.provider,
+            store,
+            TtsSettings(**settings),
+            self._idle,
         )
 
     def _idle(self):

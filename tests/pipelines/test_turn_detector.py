@@ -137,9 +137,7 @@ def test_speech_that_resumes_on_the_instant_of_the_turns_end_goes_on_if_heard_fi
     assert len(rig.bot.turns) == turns
 
 
-@pytest.mark.parametrize(
-    ("min_speech_ms", "decided_ms"), [(0, 140), (40, 140), (200, 300), (899, 999), (1100, 1200)]
-)
+@pytest.mark.parametrize(("min_speech_ms", "decided_ms"), [(0, 140), (40, 140), (200, 300), (899, 999), (1100, 1200)])
 def test_a_barge_in_is_decided_the_minimum_speech_after_the_onset(min_speech_ms, decided_ms):
     rig = Rig(min_speech_us=min_speech_ms * MS)
     rig.bot.active = rig.bot.audible = True
@@ -257,7 +255,7 @@ def test_a_late_final_that_comes_while_the_caller_speaks_again_joins_the_next_tu
     rig.speech(100, 1000)
     rig.speech(1900, 2400)
     rig.run()
-    assert rig.bot.turns == [(1500, "a table", [1]), (2900, "for two words 2", [2, 3])]
+    assert rig.bot.turns == [(1500, "a table", [1]), (2900, "for two words 3", [2, 3])]
 
 
 def test_a_final_ahead_of_the_turns_end_makes_its_words_expected_and_resumed_speech_more_of_them():

@@ -150,18 +150,17 @@ def test_a_simpy_timeout_counts_as_a_timer() -> None:
     assert log == [(10, "playout"), (10, "timer before"), (10, "timeout"), (10, "timer after"), (10, "work")]
 
 
-def test_a_timeout_of_nothing_is_work_of_this_instant() -> None:
+def test_a_timeout_of_nothing_is_work_of_this_instant_in_its_turn() -> None:
     clock = Clock()
     log, note = noter(clock)
-
-    def process() -> Generator[simpy.Event, Any, None]:
-        yield clock.timeout(0)
-        note("after the timeout")
-
-    clock.task("process", process())
+    clock.call_at(0, Order.WORK, note, "work before")
+    timeout = clock.timeout(0)
+    assert timeout.callbacks is not None
+    timeout.callbacks.append(lambda _: note("timeout"))
+    clock.call_at(0, Order.WORK, note, "work after")
     clock.call_at(0, Order.TIMER, note, "timer")
     clock.run()
-    assert log == [(0, "timer"), (0, "after the timeout")]
+    assert log == [(0, "timer"), (0, "work before"), (0, "timeout"), (0, "work after")]
 
 
 # -- ties -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,54 @@
+"""Running named tests inside a test, with a fault planted in this very process.
+
+A fault is a changed attribute of a loaded class or module, so the tests have to run here and not in a process of
+their own. Left out: the faults, and which tests must catch them (``catalogue``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+__all__ = ["Seen", "run_tests"]
+
+ROOT = Path(__file__).parents[2]
+PLUGINS_OFF = ("cacheprovider", "xdist", "faulthandler", "junitxml")
+
+
+@dataclass(eq=False)
+class Seen:
+    """What became of the named tests.
+
+    Attributes:
+        passed, failed: node ids, in the order they ran.
+        status: of the session; ``USAGE_ERROR`` where a named test does not exist.
+        output: what the session printed.
+    """
+
+    passed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    status: int = -1
+    output: str = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Sort a test's own outcome; a failing set-up is no finding, and shows in the status alone."""
+        if report.when == "call":
+            (self.failed if report.failed else self.passed).append(report.nodeid)
+
+
+def run_tests(ids: Sequence[str], *options: str) -> Seen:
+    """Run tests by their ids, which start at ``tests/``, with more options of pytest's."""
+    seen = Seen()
+    printed = io.StringIO()
+    place = [f"--rootdir={ROOT}", f"--config-file={ROOT / 'pyproject.toml'}"]
+    off = [part for name in PLUGINS_OFF for part in ("-p", f"no:{name}")]
+    arguments = [*[str(ROOT / each) for each in ids], *place, *off, "-q", "--capture=no", "--tb=line"]
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        seen.status = int(pytest.main([*arguments, *options], plugins=[seen]))
+    seen.output = printed.getvalue()
+    return seen
