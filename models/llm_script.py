@@ -15,6 +15,7 @@ from bargein.models.latency import Latency
 from bargein.models.llm_reading import Reading
 from bargein.models.llm_stream import Playback, ScriptedCall, call_deltas, text_deltas
 from bargein.pipelines.agent.deltas import Delta, StreamEnd
+from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.request import Request
 from bargein.sim.effects.bus import Effect
 from bargein.sim.kernel.cancel import Cause
@@ -319,7 +320,7 @@ class ScriptedModel:
         """
         request: Request = effect.payload
         self.requests.append(request)
-        round_ = self._rounds[effect.scope] = self._rounds.get(effect.scope, 0) + 1
+        round_ = self._rounds[effect.scope] = self._round(request, effect.scope)
         plan = self._choose(Reading(request, self._said, int(effect.scope[1:]), round_))
         first_us = (plan.ttft or self._ttft).draw(self._stream)
         if plan.text or plan.text_after:
@@ -336,6 +337,12 @@ class ScriptedModel:
         deltas += text_deltas(plan.text_after, words)
         end = StreamEnd(plan.finish or ("tool_calls" if plan.calls else "stop"))
         return Playback(self._clock, effect, deltas, first_us, every_us, end, plan.error).stop
+
+    def _round(self, request: Request, scope: str) -> int:
+        """The request's number within its turn; one that was sent ahead of the turn in vain does not count."""
+        if request.messages and request.messages[-1].role is Role.USER:
+            return 1
+        return self._rounds.get(scope, 0) + 1
 
 
 def _ordinal(number: int) -> str:

@@ -35,7 +35,7 @@ from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order, Timer
 from bargein.sim.kernel.durations import DurationError, as_us
 
-__all__ = ["Progress", "PythonTool", "SessionControl", "ToolCallContext", "ToolError", "Tools"]
+__all__ = ["Progress", "PythonTool", "SessionControl", "Steps", "ToolCallContext", "ToolError", "Tools"]
 
 MAX_PROGRESS_AT_ONCE = 1_000
 """Progress that a tool may report without waiting: one that never waits would stop the clock."""
@@ -44,6 +44,7 @@ _log = logging.getLogger("bargein.tools")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Steps = Generator[Any, None, Any]
+"""What a function that takes time returns: it yields durations and `Progress`, and returns the result."""
 
 
 class ToolError(Exception):
@@ -240,6 +241,7 @@ class PythonTool:
         arguments = deepcopy(call.arguments)
         if self._takes_context:
             arguments[CONTEXT] = call.context
+        value: Any
         try:
             value = self._function(**arguments)
         except (Exception, SystemExit) as problem:
@@ -279,7 +281,7 @@ class _Run:
 
     __slots__ = ("_effect", "_steps", "_timer", "_tool")
 
-    def __init__(self, tool: PythonTool, effect: Effect, steps: Steps) -> None:
+    def __init__(self, tool: PythonTool, effect: Effect, steps: Generator[Any, Any, Any]) -> None:
         self._tool = tool
         self._effect = effect
         self._steps = steps

@@ -19,8 +19,15 @@ __all__ = ["CONTEXT", "parameters_of", "takes_context"]
 CONTEXT = "ctx"
 """The parameter that a function asks for its call's context with."""
 
-_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
-_PLAIN_NONE = {None: "null", NoneType: "null"}
+_PLAIN = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    NoneType: "null",
+}
 _ACCEPTED = "str, int, float, bool, list, dict, Literal, Optional or a union of these; or give parameters="
 
 
@@ -76,9 +83,8 @@ def _hints(function: Callable[..., Any], parameters: Mapping[str, inspect.Parame
 def _schema(hint: Any, where: str) -> dict[str, Any]:
     if hint is Any:
         return {}
-    plain = _PLAIN.get(hint) or _PLAIN_NONE.get(hint) if isinstance(hint, type) or hint is None else None
-    if plain is not None:
-        return {"type": plain}
+    if isinstance(hint, type) and hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _annotated(_schema(inner[0], where), inner[1:])

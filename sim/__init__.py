@@ -6,18 +6,33 @@ The names below are what users import; heavy parts are loaded when one is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bargein.models.python_tools import Progress, ToolCallContext, ToolError, Tools
     from bargein.sim.lab.result import Result
     from bargein.sim.scenario.model import Scenario
 
-__all__ = ["load", "run", "scenarios"]
+__all__ = ["Progress", "ToolCallContext", "ToolError", "Tools", "load", "main", "run", "scenarios"]
+
+_TOOLS = ("Progress", "ToolCallContext", "ToolError", "Tools")
 
 
-def load(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario) -> Scenario:
+def __getattr__(name: str) -> Any:
+    """What tools are written with, loaded when it is first used."""
+    if name not in _TOOLS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bargein.models import python_tools
+
+    return getattr(python_tools, name)
+
+
+def load(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario, *, tools: Tools | None = None) -> Scenario:
     """A scenario by built-in name, from a file, or from plain data with a file's keys; a scenario is returned as it is.
+
+    Args:
+        tools: tools that the program brings, so that the scenario may call them.
 
     Raises:
         bargein.sim.scenario.places.ScenarioError: it cannot be used; one sentence for each thing wrong.
@@ -26,15 +41,17 @@ def load(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario) -> Sce
     from bargein.sim.scenario.model import Scenario
 
     if isinstance(scenario, Scenario):
-        return scenario
+        return scenario if tools is None else scenario.with_tools(tools.specs)
+    specs = () if tools is None else tools.specs
     if isinstance(scenario, Mapping):
-        return Scenario.from_dict(scenario)
-    return load_file(os.fspath(scenario))
+        return Scenario.from_dict(scenario, tools=specs)
+    return load_file(os.fspath(scenario), tools=specs)
 
 
 def run(
     scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario,
     *,
+    tools: Tools | None = None,
     seed: int | None = None,
     tie_seed: int | None = None,
     set: Mapping[str, Any] | None = None,
@@ -43,6 +60,7 @@ def run(
 
     Args:
         scenario: a built-in's name, a file, plain data, or a scenario.
+        tools: the program's own tools; they replace the scenario's of the same name and add to the others.
         seed: of the random streams; the scenario's own where none is given.
         tie_seed: permutes what falls on the same instant, reproducibly.
         set: values to change first, by dotted path: ``{"agent.filler.delay": "800ms"}``.
@@ -53,10 +71,10 @@ def run(
     from bargein.sim.lab.session import run_plan
     from bargein.sim.scenario.build import Plan
 
-    chosen = load(scenario)
+    chosen = load(scenario, tools=tools)
     for path, value in (set or {}).items():
         chosen = chosen.with_value(path, value)
-    return run_plan(Plan(chosen), seed, tie_seed)
+    return run_plan(Plan(chosen, tools), seed, tie_seed)
 
 
 def scenarios() -> tuple[str, ...]:
@@ -64,3 +82,15 @@ def scenarios() -> tuple[str, ...]:
     from bargein.sim.scenario.loading import builtin_names
 
     return builtin_names()
+
+
+def main(tools: Tools | None = None, arguments: Sequence[str] | None = None) -> None:
+    """The ``bargein`` command as part of a program that brings its own tools; it exits as the command does.
+
+    Args:
+        tools: offered to every scenario that is run or checked, unless ``--tools`` names others.
+        arguments: of the command line; the program's own unless given.
+    """
+    from bargein.sim.cli import main as command
+
+    command.main(args=None if arguments is None else list(arguments), prog_name="bargein", obj=tools)

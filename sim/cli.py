@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from bargein.models.python_tools import Tools
     from bargein.sim.lab.result import Result
 
 __all__ = ["main"]
@@ -45,10 +46,38 @@ def _one_sentence(command: Command) -> Command:
     return guarded  # type: ignore[return-value]
 
 
-def _complain(*sentences: str) -> None:
+def _complain(*sentences: str) -> NoReturn:
     for sentence in sentences:
         click.echo(sentence, err=True)
     raise SystemExit(BAD_INPUT)
+
+
+def _own_tools(command: Command) -> Command:
+    """Add ``--tools``; the command is given the tools, those of the program that it is part of where none are named."""
+
+    @click.option("--tools", "place", metavar="MODULE:ATTRIBUTE", help="Tools in Python, importable from here.")
+    @click.pass_obj
+    @wraps(command)
+    def given(program: Tools | None, /, *args: Any, place: str | None, **kwargs: Any) -> Any:
+        from bargein.sim.own_tools import import_tools
+
+        return command(*args, tools=program if place is None else import_tools(place), **kwargs)
+
+    return given  # type: ignore[return-value]
+
+
+def _exports(command: Command) -> Command:
+    """Add an option for each further file; the command is given the names of those that are asked for."""
+    from bargein.sim.report.exports import EXPORTS
+
+    @wraps(command)
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return command(*args, exports=[name for name in EXPORTS if kwargs.pop(name)], **kwargs)
+
+    options: Any = given
+    for name, export in reversed(EXPORTS.items()):
+        options = click.option(f"--{name}", is_flag=True, help=f"Write {export.about}.")(options)
+    return options  # type: ignore[no-any-return]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -77,32 +106,36 @@ def demo(out: str) -> None:
 @click.option("--out", metavar="DIR", help="Write timeline.jsonl, and what is asked for below, into DIR.")
 @click.option("--plot", is_flag=True, help="Draw timeline.png and latencies.png (into --out, or here).")
 @click.option("--wav", is_flag=True, help="Write call.wav: the caller on channel 0, the agent as heard on channel 1.")
+@_exports
 @click.option("--seed", type=int, metavar="N", help="Seed of the random streams, instead of the scenario's.")
 @click.option("--tie-seed", type=int, metavar="N", help="Permute what falls on the same instant.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a value, by dotted path.")
 @_one_sentence
+@_own_tools
 def run(
     scenario: str,
     as_json: bool,
     out: str | None,
     plot: bool,
     wav: bool,
+    exports: list[str],
     seed: int | None,
     tie_seed: int | None,
     settings: tuple[str, ...],
+    tools: Tools | None,
 ) -> None:
     """Run SCENARIO (a built-in's name or a file) once and say what happened."""
     from bargein import sim
     from bargein.sim.scenario.setting import split_assignment
 
-    chosen = sim.load(scenario)
+    chosen = sim.load(scenario, tools=tools)
     for assignment in settings:
         chosen = chosen.with_value(*split_assignment(assignment))
-    result = sim.run(chosen, seed=seed, tie_seed=tie_seed)
+    result = sim.run(chosen, tools=tools, seed=seed, tie_seed=tie_seed)
     for note in result.notes:
         click.echo(note, err=True)
-    if out is not None or plot or wav:
-        _write(result, Path(out or "."), plot=plot, wav=wav, quiet=as_json, timeline=out is not None)
+    if out is not None or plot or wav or exports:
+        _write(result, Path(out or "."), exports, plot=plot, wav=wav, quiet=as_json, timeline=out is not None)
     if as_json:
         click.echo(json.dumps(result.to_json(), ensure_ascii=False, sort_keys=True))
     else:
@@ -113,7 +146,8 @@ def run(
 @main.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @_one_sentence
-def check(files: tuple[str, ...]) -> None:
+@_own_tools
+def check(files: tuple[str, ...], tools: Tools | None) -> None:
     """Validate scenario files without running them; says file, line, key, and what would be right."""
     from bargein.sim.scenario.build import Plan
     from bargein.sim.scenario.loading import load
@@ -122,7 +156,7 @@ def check(files: tuple[str, ...]) -> None:
     wrong: list[str] = []
     for file in files:
         try:
-            plan = Plan(load(file))
+            plan = Plan(load(file, tools=() if tools is None else tools.specs), tools)
         except ScenarioError as error:
             wrong += error.sentences
         else:
@@ -131,6 +165,26 @@ def check(files: tuple[str, ...]) -> None:
             click.echo(f"{file}: ok")
     if wrong:
         _complain(*wrong)
+
+
+@main.command()
+@click.argument("a")
+@click.argument("b")
+def diff(a: str, b: str) -> None:
+    """The first event where two timelines part, with what surrounds it: A is -, B is +.
+
+    Exit status: 0 they are equal, 1 they differ, 2 one cannot be read.
+    """
+    from bargein.sim.lab.diff import TimelineError, compare, read_timeline, tell
+
+    try:
+        old, new = read_timeline(a), read_timeline(b)
+    except TimelineError as error:
+        _complain(str(error))
+    difference = compare(old, new)
+    for line in tell(difference, old, new, (a, b)):
+        click.echo(line)
+    raise SystemExit(HELD if difference is None else FAILED)
 
 
 @main.command()
@@ -164,9 +218,19 @@ def _tell(result: Result) -> None:
     )
 
 
-def _write(result: Result, folder: Path, *, plot: bool, wav: bool, quiet: bool = False, timeline: bool = True) -> None:
+def _write(
+    result: Result,
+    folder: Path,
+    exports: Sequence[str] = (),
+    *,
+    plot: bool,
+    wav: bool,
+    quiet: bool = False,
+    timeline: bool = True,
+) -> None:
     """Write the files that were asked for, each whole or not at all."""
     from bargein.sim.report.atomic import write_whole
+    from bargein.sim.report.exports import EXPORTS
 
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
@@ -177,6 +241,9 @@ def _write(result: Result, folder: Path, *, plot: bool, wav: bool, quiet: bool =
         written.append(result.plot_latencies(folder / "latencies.png"))
     if wav:
         written.append(result.write_wav(folder / "call.wav"))
+    for export in exports:
+        for name, content in EXPORTS[export].files.items():
+            written.append(write_whole(folder / name, content(result)))
     if not quiet:
         for path in written:
             click.echo(f"wrote {path}", err=True)

@@ -121,8 +121,8 @@ class Result:
         """What was promised in this session, for the invariants."""
         agent = self.scenario.agent
         facts = {
-            name: ToolFacts(tool.side_effect, tool.repeatable, tool.confirm, tool.filler_after_us)
-            for name, tool in self.scenario.tools.items()
+            spec.name: ToolFacts(spec.side_effect, spec.repeatable, spec.confirm, spec.filler_after_us)
+            for spec in self.scenario.specs
         }
         identities = {
             effect.payload.call_id: call_digest(effect.payload.tool, effect.payload.arguments).hex()

@@ -13,27 +13,26 @@ from bargein.models.callers import ScriptedCaller
 from bargein.models.clips import RenderedClips
 from bargein.models.ear import EnergyEar
 from bargein.models.llm_script import Choose, ScriptedModel, by_behaviour, by_rounds, by_rules
+from bargein.models.python_tools import Tools
 from bargein.models.recordings import AudioError, Recording, load
 from bargein.models.room import NoisyRoom, ScaledEcho
 from bargein.models.stt import LateWords, ScriptedStt
-from bargein.models.tools import ScriptedTool
 from bargein.models.tts import ScriptedTts
 from bargein.models.vad_energy import VadSettings
 from bargein.models.voice import speak
 from bargein.pipelines.agent.request import AgentSettings
-from bargein.pipelines.llm_runner import model_key
+from bargein.pipelines.response_stream import model_key
 from bargein.pipelines.session import VoiceSession, World
 from bargein.pipelines.settings import FillerConfig, FillerSettings, PhraseSettings, SessionSettings
 from bargein.pipelines.tools.registry import ToolRegistry
-from bargein.pipelines.tools.spec import ToolKind, ToolSpec
 from bargein.pipelines.wordings import DEFAULT_FILLER_TEXT
 from bargein.sim.effects.bus import EffectBus, Handler
 from bargein.sim.kernel.clock import Clock, Limits
 from bargein.sim.kernel.frames import FRAME_US
 from bargein.sim.kernel.streams import Streams
-from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario, Tool
+from bargein.sim.scenario.bodies import Bodies
+from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario
 from bargein.sim.scenario.places import Fault
-from bargein.sim.scenario.templates import fill
 
 __all__ = ["Opened", "Plan"]
 
@@ -54,23 +53,27 @@ class Plan:
 
     Args:
         scenario: valid, as the loader gives it.
-        handlers: bodies for tools by name, in place of the scripted ones; each call of the function makes the
-            handler of one session.
+        tools: tools that the program brings; they replace the scenario's of the same name and add to the others.
 
     Attributes:
         notes: what was converted on the way in, such as a recording's rate.
 
     Raises:
-        ScenarioError: a recording cannot be used.
+        ScenarioError: a recording cannot be used, or the scenario does not fit the tools.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, tools: Tools | None = None) -> None:
+        if tools is not None:
+            scenario = scenario.with_tools(tools.specs)
+        elif scenario.own_tools:
+            names = ", ".join(spec.name for spec in scenario.own_tools)
+            raise scenario.place.error([Fault(("tools",), f"it was loaded for the tools {names}; run it with them")])
         self.scenario = scenario
         self.notes: list[str] = []
         self.settings = _settings(scenario)
         self.registry = ToolRegistry()
-        for name, tool in scenario.tools.items():
-            self.registry.register(_spec(name, tool))
+        keys = {spec.name: self.registry.register(spec).handler_key for spec in scenario.specs}
+        self._bodies = Bodies(scenario, tools, keys)
         self._recordings = [self._recording(number, line) for number, line in enumerate(scenario.caller)]
         self._clips = _clips(scenario)
         vad = scenario.vad
@@ -113,12 +116,6 @@ class Plan:
         bus = EffectBus(clock)
         model = self._model(clock, streams, choose or self.choose())
         bus.register(model_key(scenario.agent.model), model)
-        tools: dict[str, Handler] = {}
-        for name, tool in scenario.tools.items():
-            handler = tools[name] = ScriptedTool(clock, tool.run, fill, streams.stream(f"tool/{name}"))
-            registered = self.registry.tool(name)
-            assert registered is not None
-            bus.register(registered.handler_key, handler)
         late = scenario.stt.late_final
         stt = ScriptedStt(
             clock,
@@ -144,7 +141,7 @@ class Plan:
             echo=None if echo is None else ScaledEcho(echo.delay_us, echo.gain_db),
         )
         session = VoiceSession(clock, bus, self.registry, self.settings, world, scenario.session.max_duration_us)
-        return Opened(session, caller, model, tools, tts)
+        return Opened(session, caller, model, self._bodies.serve(session, streams), tts)
 
     def choose(self) -> Choose:
         """How the model answers in one session, by the scenario's script."""
@@ -166,19 +163,6 @@ class Plan:
             fragments=script.fragments,
             stream=streams.stream("llm"),
         )
-
-
-def _spec(name: str, tool: Tool) -> ToolSpec:
-    return ToolSpec(
-        name,
-        tool.description,
-        tool.parameters,
-        ToolKind(tool.kind),
-        tool.timeout_us,
-        tool.filler_after_us,
-        tool.repeatable,
-        tool.confirm,
-    )
 
 
 def _settings(scenario: Scenario) -> SessionSettings:

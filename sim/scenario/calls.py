@@ -145,7 +145,7 @@ def _never(scenario: Scenario, after: After, tools: tuple[str, ...]) -> str | No
     family = after.event.partition(".")[0]
     if family == "filler" and not scenario.agent.filler.enabled:
         return "the filler is off; accepted is an event that a filler is not needed for"
-    if family == "confirm" and not any(tool.confirm for tool in scenario.tools.values()):
+    if family == "confirm" and not any(spec.confirm for spec in scenario.specs):
         return "no tool has confirm; accepted is an event that the gate is not needed for"
     if family in ("tool", "tools"):
         return _no_call(scenario, after.where.get("tool"), tools)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from bargein.models.apps.clock import parse_start
 from bargein.pipelines.events import KINDS
 from bargein.pipelines.tools.outcomes import ToolOutcome
 from bargein.pipelines.tools.validation import ArgumentValidator, SchemaProblem
@@ -68,14 +69,16 @@ def faults_of(scenario: Scenario, data: Mapping[str, Any]) -> list[Fault]:
 
 def known_tools(scenario: Scenario) -> tuple[str, ...]:
     """The tools that exist in a run of the scenario."""
-    gated = any(tool.confirm for tool in scenario.tools.values())
-    return (*scenario.tools, *((CONFIRM_PENDING_TOOL,) if gated else ()))
+    specs = scenario.specs
+    gated = any(spec.confirm for spec in specs)
+    return (*(spec.name for spec in specs), *((CONFIRM_PENDING_TOOL,) if gated else ()))
 
 
 def _agent_faults(scenario: Scenario) -> Iterator[Fault]:
+    tools = [spec.name for spec in scenario.specs]
     for name in scenario.agent.filler.tool_phrases:
-        if name not in scenario.tools:
-            yield Fault(("agent", "filler", "tool_phrases", name), unknown("tool", name, scenario.tools))
+        if name not in tools:
+            yield Fault(("agent", "filler", "tool_phrases", name), unknown("tool", name, tools))
 
 
 def _tools_faults(scenario: Scenario) -> Iterator[Fault]:
@@ -188,6 +191,10 @@ def _world_faults(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(("vad", "off_db"), f"{vad.off_db} is above on_db {vad.on_db}; accepted is an off_db no greater")
     if vad.hangover_us == 0 or vad.hangover_us % 20_000:
         yield Fault(("vad", "hangover"), f"{vad.hangover_us}us is no number of frames; accepted is a multiple of 20ms")
+    try:
+        parse_start(scenario.session.starts_at)
+    except ValueError as problem:
+        yield Fault(("session", "starts_at"), str(problem))
     if scenario.session.max_duration_us == 0:
         yield Fault(("session", "max_duration"), "found 0us; accepted is a duration above zero")
 

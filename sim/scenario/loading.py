@@ -6,10 +6,12 @@ and what the data means (``schema``, ``checks``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path as FilePath
 
+from bargein.pipelines.tools.spec import ToolSpec
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import ScenarioError
 from bargein.sim.scenario.suggest import unknown
@@ -22,8 +24,11 @@ MAX_BYTES = 1024 * 1024
 _SUFFIX = ".scenario.yaml"
 
 
-def load(name_or_path: str | FilePath) -> Scenario:
+def load(name_or_path: str | FilePath, *, tools: Sequence[ToolSpec] = ()) -> Scenario:
     """A built-in scenario by its name, else the scenario in a file.
+
+    Args:
+        tools: declarations of tools that the program brings.
 
     Raises:
         ScenarioError: there is none, or it cannot be used; a sentence for each thing wrong.
@@ -32,21 +37,22 @@ def load(name_or_path: str | FilePath) -> Scenario:
     path = FilePath(name_or_path)
     if name in builtin_names():
         text = files("bargein.sim.scenario.builtin").joinpath(name + _SUFFIX).read_text(encoding="utf-8")
-        return load_text(text, name + _SUFFIX)
+        return load_text(text, name + _SUFFIX, tools=tools)
     if not path.exists():
         if path.suffix or len(path.parts) > 1:
             raise ScenarioError(f"{name}: there is no such file; accepted is a scenario file or a built-in scenario")
         raise ScenarioError(f"{name}: {unknown('scenario', name, builtin_names())}; a path to a file is accepted too")
-    return load_text(_text(path, name), name, folder=path.resolve().parent)
+    return load_text(_text(path, name), name, folder=path.resolve().parent, tools=tools)
 
 
-def load_text(text: str, file: str = "", *, folder: FilePath | None = None) -> Scenario:
+def load_text(text: str, file: str = "", *, folder: FilePath | None = None, tools: Sequence[ToolSpec] = ()) -> Scenario:
     """A scenario from the text of a file.
 
     Args:
         text: YAML, or JSON where ``file`` ends in ``.json``.
         file: what errors call it.
         folder: where its recordings are; without one it can have none.
+        tools: declarations of tools that the program brings.
 
     Raises:
         ScenarioError: a sentence for each thing wrong.
@@ -54,7 +60,7 @@ def load_text(text: str, file: str = "", *, folder: FilePath | None = None) -> S
     data, place = parse_json(text, file) if file.endswith(".json") else parse_yaml(text, file)
     if data is None:
         raise ScenarioError(f"{file or 'scenario'}: it is empty; accepted is a mapping with scenario, caller and llm")
-    return Scenario.from_dict(data, place, folder=folder)
+    return Scenario.from_dict(data, place, folder=folder, tools=tools)
 
 
 @cache

@@ -7,12 +7,13 @@ Everything is frozen; ``with_value`` gives a changed copy. Left out: building a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Self
 
 from bargein.pipelines.settings import EngineConfig, TtsSettings, TurnSettings
+from bargein.pipelines.tools.spec import ToolSpec
 from bargein.pipelines.wordings import DEFAULT_FALLBACK_TEXT
 from bargein.sim.scenario.callers import Line
 from bargein.sim.scenario.codec import ABSENT, read_fields, write_fields
@@ -138,6 +139,8 @@ class Scenario:
         seed: of all its random streams.
         kind: the kind of fault it is about, where it is about one.
         folder: where its file lies, for its recordings; ``place``: its lines, for errors. Not part of what it says.
+        own_tools: declarations of tools that the program brings, in Python; a file cannot. They replace tools of the
+            same name and add to the others. Not part of what it says either.
     """
 
     scenario: str
@@ -157,17 +160,35 @@ class Scenario:
     session: Session = field(default_factory=Session)
     folder: FilePath | None = field(default=None, compare=False, metadata={"apart": True})
     place: Place = field(default_factory=Place, compare=False, repr=False, metadata={"apart": True})
+    own_tools: tuple[ToolSpec, ...] = field(default=(), compare=False, repr=False, metadata={"apart": True})
 
     @property
     def name(self) -> str:
         """The scenario's name."""
         return self.scenario
 
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The declarations of all tools of a run, the scenario's order first."""
+        own = {spec.name: spec for spec in self.own_tools}
+        specs = [own.get(name) or tool.spec(name) for name, tool in self.tools.items()]
+        return (*specs, *(spec for spec in self.own_tools if spec.name not in self.tools))
+
     @classmethod
     def from_dict(
-        cls, data: Mapping[str, Any], place: Place | None = None, *, folder: FilePath | None = None
+        cls,
+        data: Mapping[str, Any],
+        place: Place | None = None,
+        *,
+        folder: FilePath | None = None,
+        tools: Sequence[ToolSpec] = (),
     ) -> Scenario:
         """Plain data with the file's keys, checked like a file.
+
+        Args:
+            place: the file and its lines, for errors.
+            folder: where its recordings are.
+            tools: declarations of tools that the program brings.
 
         Raises:
             ScenarioError: a sentence for each thing wrong.
@@ -182,7 +203,7 @@ class Scenario:
         if found:
             raise place.error(found)
         try:
-            scenario = replace(read_fields(Scenario, data), folder=folder, place=place)
+            scenario = replace(read_fields(Scenario, data), folder=folder, place=place, own_tools=tuple(tools))
         except Fault as fault:
             raise place.error([fault]) from None
         found = faults_of(scenario, data)
@@ -206,7 +227,19 @@ class Scenario:
         """
         from bargein.sim.scenario.setting import changed
 
-        return Scenario.from_dict(changed(self.to_dict(), path, value), Place(f"{path}={value}"), folder=self.folder)
+        place = Place(f"{path}={value}")
+        data = changed(self.to_dict(), path, value)
+        return Scenario.from_dict(data, place, folder=self.folder, tools=self.own_tools)
+
+    def with_tools(self, tools: Sequence[ToolSpec]) -> Scenario:
+        """The scenario in a program that brings these tools, checked as a whole.
+
+        Raises:
+            ScenarioError: it does not fit them.
+        """
+        if self.own_tools == tuple(tools):
+            return self
+        return Scenario.from_dict(self.to_dict(), Place(self.place.file), folder=self.folder, tools=tools)
 
 
 def dump(scenario: Scenario) -> str:

@@ -1,15 +1,20 @@
 """The tools of a scenario: what the model is told of each, and what each run of it does.
 
-Part of the scenario model; ``model`` gathers it. Left out: running; the scripted tool in ``bargein.models`` does.
+Part of the scenario model; ``model`` gathers it. Left out: running; the scripted tool in ``bargein.models`` does, or
+one of the packaged applications.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from bargein.models.latency import Constant, Latency
-from bargein.sim.scenario.codec import ABSENT, Absent
+from bargein.pipelines.tools.spec import ToolKind, ToolSpec
+from bargein.sim.kernel.durations import format_us
+from bargein.sim.scenario.codec import ABSENT, Absent, key_of, read_fields, write_fields
+from bargein.sim.scenario.places import Path
 
 __all__ = ["Progress", "Tool", "ToolRun"]
 
@@ -38,6 +43,10 @@ class ToolRun:
         return self.result is not ABSENT or self.error is not None or self.crash is not None
 
 
+_OFFER = ("description", "timeout_us", "filler_after_us", "repeatable", "confirm")
+"""What a scenario may change about a packaged tool."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool.
@@ -50,6 +59,7 @@ class Tool:
         error: the tool reports this failure instead; ``crash``: it raises.
         results: what single runs come to, in the order in which they start; once they are used up, ``result``,
             ``error`` or ``crash`` where one is given, else the last of them again.
+        builtin: the packaged tool that does it instead; `built_in` makes one.
     """
 
     kind: str = "read_only"
@@ -65,6 +75,61 @@ class Tool:
     crash: str | None = None
     progress: tuple[Progress, ...] = ()
     results: tuple[ToolRun, ...] = ()
+    builtin: str | None = None
+
+    @classmethod
+    def built_in(cls, builtin: str) -> Self:
+        """A packaged tool as it declares itself; ``dataclasses.replace`` gives it another timeout, say.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        from bargein.models.apps.builtin import builtin_specs
+
+        spec = builtin_specs()[builtin]
+        return cls(
+            str(spec.kind),
+            spec.description,
+            spec.parameters,
+            spec.timeout_us,
+            spec.filler_after_us,
+            spec.repeatable,
+            spec.confirm,
+            builtin=builtin,
+        )
+
+    @classmethod
+    def from_value(cls, data: Mapping[str, Any], path: Path = ()) -> Self:
+        """Read the mapping; a packaged tool takes from it only how it is offered."""
+        read = read_fields(cls, data, path)
+        if read.builtin is None:
+            return read
+        given = {name: getattr(read, name) for name in _OFFER if key_of(name) in data}
+        return replace(cls.built_in(read.builtin), **given)
+
+    def to_value(self) -> Any:
+        if self.builtin is None:
+            return write_fields(self)
+        data: dict[str, Any] = {"builtin": self.builtin}
+        packaged = self.built_in(self.builtin)
+        for name in _OFFER:
+            value = getattr(self, name)
+            if value != getattr(packaged, name):
+                data[key_of(name)] = format_us(value) if type(value) is int else value
+        return data
+
+    def spec(self, name: str) -> ToolSpec:
+        """Its declaration under ``name``, as the tool engine takes it."""
+        return ToolSpec(
+            name,
+            self.description,
+            self.parameters,
+            ToolKind(self.kind),
+            self.timeout_us,
+            self.filler_after_us,
+            self.repeatable,
+            self.confirm,
+        )
 
     @property
     def side_effect(self) -> bool:

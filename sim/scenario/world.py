@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bargein.models.apps.clock import DEFAULT_START
 from bargein.models.latency import Constant, Latency
 
 __all__ = ["Acoustics", "Echo", "LateFinal", "Noise", "Session", "Stt", "Tts", "Vad"]
@@ -17,7 +18,7 @@ class Noise:
     """Noise in the caller's room: ``white``, ``pink`` or ``babble``, below the speech by ``snr_db``."""
 
     kind: str = "pink"
-    snr_db: int | float = 20
+    snr_db: int | float = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,10 @@ class Session:
         id: the session's id, part of every idempotency key.
         max_duration_us: the call is ended then, whatever goes on.
         per_frame: the reference mode, in which audio moves frame by frame.
+        starts_at: the wall time at which it begins, as ISO 8601 with an offset; only ``get_time`` reads it.
     """
 
     id: str = "s"
     max_duration_us: int = 600_000_000
     per_frame: bool = False
+    starts_at: str = DEFAULT_START
