@@ -117,6 +117,15 @@ class SileroDecisions:
         self._chunks[recording.content] = _infer(recording)
         self.detector[recording.content] = _detector()
 
+    def knows(self, recording: Recording) -> bool:
+        """Whether the likelihoods of ``recording`` are kept."""
+        return recording.content in self._chunks
+
+    def absorb(self, other: SileroDecisions) -> None:
+        """Take over what ``other`` keeps, for asking; `save` would write it too."""
+        self._chunks = {**other._chunks, **self._chunks}
+        self.detector = {**other.detector, **self.detector}
+
     def levels(self, recording: Recording, first_sample_offset_in_frame: int = 0) -> Energies:
         """The likelihood (0 to 1000) at the end of each frame of the global grid that ``recording`` touches.
 

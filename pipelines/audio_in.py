@@ -1,4 +1,4 @@
-"""Audio in: mixes what the microphone hears and lets the detector decide on it, frame by frame of the global grid.
+"""Audio in: what the microphone hears, and what the detector decides on it, frame by frame of the global grid.
 
 The caller speaks lines, the room has its noise, and the bot's playout comes back as echo. By spans, the whole
 known future is scanned at once and only the detector's edges become events; when the future changes (a line
@@ -29,12 +29,22 @@ _CHUNK_FRAMES = 500
 
 
 class _Track:
-    __slots__ = ("pcm", "start", "stop")
+    """A line of the caller, or a stretch of the bot's echo."""
 
-    def __init__(self, start: int, pcm: Pcm) -> None:
+    __slots__ = ("_pcm", "line", "start", "stop")
+
+    def __init__(self, start: int, length: int, line: Heard | None, pcm: Pcm | None = None) -> None:
         self.start = start
-        self.stop = start + len(pcm)
-        self.pcm = pcm
+        self.stop = start + length
+        self.line = line
+        self._pcm = pcm
+
+    def pcm(self) -> Pcm:
+        """The samples, asked for when they are mixed."""
+        if self._pcm is None:
+            assert self.line is not None
+            self._pcm = self.line.pcm()
+        return self._pcm
 
 
 class AudioIn:
@@ -92,20 +102,21 @@ class AudioIn:
     def hear(self, line: Heard, first_sample: int) -> None:
         """The caller begins a line at the session's sample ``first_sample``, now or a part of a frame later."""
         if self._per_frame:
-            self._caller.append(_Track(first_sample, line.pcm()))
+            self._caller.append(_Track(first_sample, line.length, line))
             return
         self._settle()
         if not self._caller and not self._echoes and self._room is None:
             self._plan_alone(line, first_sample)
         else:
-            self._caller.append(_Track(first_sample, line.pcm()))
+            self._caller.append(_Track(first_sample, line.length, line))
             self._plan()
 
     def hear_bot(self, first_sample: int, pcm: Pcm) -> None:
         """The bot is about to be heard from ``first_sample`` on; its echo follows."""
         if self._echo is None:
             return
-        track = _Track(first_sample + self._echo.delay_samples, self._echo.returned(pcm))
+        back = self._echo.returned(pcm)
+        track = _Track(first_sample + self._echo.delay_samples, len(back), None, back)
         if not self._per_frame:
             self._settle()
         self._echoes.append(track)
@@ -128,16 +139,7 @@ class AudioIn:
 
     def _mix(self, first_frame: int, last_frame: int) -> NDArray[np.int64]:
         """Levels of the frames from ``first_frame`` up to ``last_frame`` (exclusive)."""
-        begin, count = first_frame * FRAME_SAMPLES, (last_frame - first_frame) * FRAME_SAMPLES
-        total = np.zeros(count, dtype=np.int32)
-        if self._room is not None:
-            total += self._room.slice(begin, count)
-        for track in (*self._caller, *self._echoes):
-            low, high = max(track.start, begin), min(track.stop, begin + count)
-            if low < high:
-                total[low - begin : high - begin] += track.pcm[low - track.start : high - track.start]
-        pcm = np.clip(total, -32768, 32767).astype(np.int16)
-        return self._detector.levels(pcm, begin)
+        return self._detector.hear((*self._caller, *self._echoes), self._room, first_frame, last_frame - first_frame)
 
     def _settle(self) -> None:
         """Decide what has passed under the mix as it was; its last edges stay due if they fall on this instant."""
@@ -147,7 +149,7 @@ class AudioIn:
             line, first_sample = self._alone
             self._alone = None
             if self._edges or self._speaking or frame * FRAME_SAMPLES < first_sample + line.length + FRAME_SAMPLES:
-                self._caller = [_Track(first_sample, line.pcm())]
+                self._caller = [_Track(first_sample, line.length, line)]
             # else the line and all its edges are past: there was silence again, and its samples are not needed
         if frame > self._state.next_frame:
             if self._caller or self._echoes or self._room is not None:
@@ -179,7 +181,7 @@ class AudioIn:
     def _plan_alone(self, line: Heard, first_sample: int) -> None:
         """One line in a quiet room: its edges need no mix, and the detector keeps them by content."""
         if not self._detector.at_rest(self._state):
-            self._caller.append(_Track(first_sample, line.pcm()))
+            self._caller.append(_Track(first_sample, line.length, line))
             self._plan()
             return
         self._alone = (line, first_sample)

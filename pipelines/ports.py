@@ -20,6 +20,7 @@ __all__ = [
     "Heard",
     "Pcm",
     "Room",
+    "Sound",
     "Speech",
     "SpeechDetector",
     "Synthesis",
@@ -112,8 +113,8 @@ class SpeechDetector(Protocol):
     state: Any
     """What `push` goes on from; at first, silence from frame 0."""
 
-    def levels(self, pcm: Pcm, first_sample: int) -> NDArray[np.int64]:
-        """The level of each frame of the grid that ``pcm``, beginning at the session's ``first_sample``, touches."""
+    def hear(self, sounds: Sequence[Sound], room: Room | None, first_frame: int, frames: int) -> NDArray[np.int64]:
+        """The level of each of ``frames`` frames from ``first_frame`` on, of everything that sounds in them."""
         ...
 
     def push(self, level: int) -> Edge | None:
@@ -134,6 +135,22 @@ class SpeechDetector(Protocol):
 
     def edges_of(self, line: Heard, first_sample: int) -> Sequence[tuple[int, Edge]]:
         """The edges of one line in a quiet room; kept by content, for when it is said again."""
+        ...
+
+
+class Sound(Protocol):
+    """Something that sounds at the microphone, from one sample of the session to another.
+
+    Attributes:
+        line: the caller's line that it is, or ``None`` for the bot's echo.
+    """
+
+    start: int
+    stop: int
+    line: Heard | None
+
+    def pcm(self) -> Pcm:
+        """Its samples from ``start`` on; those at ``stop`` and later are not heard."""
         ...
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bargein.models.callers import ScriptedCaller
 from bargein.models.clips import RenderedClips
-from bargein.models.ear import EnergyEar
+from bargein.models.ear import EnergyEar, SileroEar
 from bargein.models.llm_script import Choose, ScriptedModel, by_behaviour, by_rounds, by_rules
 from bargein.models.python_tools import Tools
 from bargein.models.recordings import AudioError, Recording, load
@@ -19,6 +19,7 @@ from bargein.models.room import NoisyRoom, ScaledEcho
 from bargein.models.stt import LateWords, ScriptedStt
 from bargein.models.tts import ScriptedTts
 from bargein.models.vad_energy import VadSettings
+from bargein.models.vad_silero import SileroDecisions, SileroError, SileroSettings
 from bargein.models.voice import speak
 from bargein.pipelines.agent.request import AgentSettings
 from bargein.pipelines.response_stream import model_key
@@ -79,6 +80,10 @@ class Plan:
         vad = scenario.vad
         hangover_frames = max(1, -(-vad.hangover_us // FRAME_US))
         self._vad = VadSettings(vad.on_db, vad.off_db, vad.onset_frames, hangover_frames)
+        self._silero: tuple[SileroSettings, SileroDecisions] | None = None
+        if vad.engine == "silero":
+            settings = SileroSettings(onset_frames=vad.onset_frames, hangover_frames=hangover_frames)
+            self._silero = settings, self._silero_decisions()
 
     def _recording(self, number: int, line: Line) -> Recording | None:
         if not line.speaks:
@@ -93,6 +98,31 @@ class Plan:
             raise self.scenario.place.error([Fault(("caller", number, "wav"), f"{line.wav}: {problem}")]) from None
         self.notes += [f"{line.wav}: {note}" for note in notes]
         return recording
+
+    def _silero_decisions(self) -> SileroDecisions:
+        """The neural detector's decisions on every line, kept beside the audio; made now where they are missing."""
+        scenario = self.scenario
+        for key in ("noise", "echo"):
+            if getattr(scenario.acoustics, key) is not None:
+                problem = "the Silero detector decides on clean lines only; accepted is vad.engine energy, or no " + key
+                raise scenario.place.error([Fault(("acoustics", key), problem)])
+        try:
+            decisions = SileroDecisions.load()
+            spoken = [each for each in self._recordings if each is not None]
+            missing = [each for each in spoken if not decisions.knows(each)]
+            if missing and scenario.folder is not None:
+                beside = SileroDecisions.load(scenario.folder)
+                for each in missing:
+                    beside.compute(each)
+                beside.save()
+                decisions.absorb(beside)
+            for each in missing:
+                decisions.compute(each)
+        except SileroError as error:
+            raise scenario.place.error([Fault(("vad", "engine"), str(error))]) from None
+        makers = dict.fromkeys(decisions.detector[each.content] for each in spoken)
+        self.notes.append(f"vad: silero, decisions by {', '.join(makers) or 'nobody'}")
+        return decisions
 
     def open(
         self,
@@ -133,7 +163,7 @@ class Plan:
         noise, echo = scenario.acoustics.noise, scenario.acoustics.echo
         world = World(
             script=caller,
-            detector=EnergyEar(self._vad),
+            detector=EnergyEar(self._vad) if self._silero is None else SileroEar(*self._silero),
             transcriber=stt,
             synthesizer=tts,
             clips=self._clips,
