@@ -39,7 +39,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.tested: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' wheel -e '.[test,silero]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' wheel -e '.[test]'
 	touch $@ $(VENV)/.installed
 
 clean:
