@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -80,7 +81,36 @@ def _exports(command: Command) -> Command:
     return options  # type: ignore[no-any-return]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+_LAZY = {
+    "explore": ("bargein.sim.cli_lab", "Barge in at every instant that matters; save the smallest failing scenarios."),
+    "sweep": ("bargein.sim.cli_lab", "Run with values varied, the same callers for every variant; a table."),
+}
+"""Commands that live elsewhere and are loaded when they are called: module and summary."""
+
+
+class _Commands(click.Group):
+    """The commands of this file and those of ``_LAZY``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_LAZY])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _LAZY:
+            return super().get_command(ctx, cmd_name)
+        found = getattr(import_module(_LAZY[cmd_name][0]), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [
+            (name, _LAZY[name][1] if name in _LAZY else self.commands[name].get_short_help_str(200))
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="bargein", prog_name="bargein")
 def main() -> None:
     """Simulate voice sessions: barge-ins, tool calls, fillers and playout, to the microsecond, the same every time."""
