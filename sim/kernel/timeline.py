@@ -9,8 +9,10 @@ appends them brings a table of kinds and field names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from json import JSONEncoder
+from json.encoder import encode_basestring
 from typing import Any
 
 import simpy
@@ -19,6 +21,23 @@ __all__ = ["Record", "Timeline", "read_jsonl"]
 
 Record = dict[str, Any]
 _encode = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_SHORT: dict[type, Callable[[Any], str]] = {
+    int: str,
+    str: encode_basestring,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda value: "null",
+}
+"""How the values that most records hold are written; anything else goes through the library's encoder."""
+
+
+@lru_cache(maxsize=1024)
+def _form(kind: str, fields: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+    """A kind's line with gaps for its values in the order of the keys, and where these stand in (seq, *row)."""
+    places = {"seq": 0, "t": 1, "kind": 2, "epoch": 3}
+    places.update({name: at for at, name in enumerate(fields, start=4)})
+    keys = sorted(places)
+    shape = ",".join(f"{_encode(key)}:%s" for key in keys)
+    return f"{{{shape}}}\n", tuple(places[key] for key in keys)
 
 
 class Timeline:
@@ -82,9 +101,16 @@ class Timeline:
 
     def to_jsonl(self) -> str:
         """The canonical text: one JSON object a line, each line ended; it always is valid UTF-8."""
-        text = "".join(_encode(self.record(seq)) + "\n" for seq in range(len(self.rows)))
+        kinds, short, encode = self.kinds, _SHORT, _encode
+        lines = []
+        for seq, row in enumerate(self.rows):
+            shape, order = _form(row[1], kinds[row[1]])
+            values = (seq, *row)
+            if len(values) != len(order):
+                raise ValueError(f"record {seq}: {row[1]} has {len(order) - 4} values of its own, not {len(row) - 3}")
+            lines.append(shape % tuple([short.get(type(values[at]), encode)(values[at]) for at in order]))
         # Half a surrogate pair has no UTF-8; a backslash escape of it is JSON's own spelling.
-        return text.encode("utf-8", "backslashreplace").decode()
+        return "".join(lines).encode("utf-8", "backslashreplace").decode()
 
     def digest(self) -> str:
         """SHA-256 of the canonical text, in hexadecimal."""
