@@ -216,7 +216,9 @@ def test_each_outcome_is_traced_with_all_its_fields_and_told_with_its_kind(kit, 
     assert kit.kinds(execution)[-1] == SITUATIONS[situation]
 
 
-@pytest.mark.parametrize("situation", [each for each, kind in SITUATIONS.items() if kind != "ok"], ids=str)
+@pytest.mark.parametrize(
+    "situation", [each for each, kind in SITUATIONS.items() if kind != "ok"], ids=lambda each: each.__name__
+)
 def test_an_error_is_an_object_of_kind_tool_and_detail_and_only_arguments_have_issues(kit, situation):
     _, execution = situation(kit)
     result = execution.results[-1].result

@@ -209,3 +209,33 @@ def test_an_interruption_of_the_question_clears_the_request(call, cut_in, events
     [refusal] = [text for role, text in said(result) if role == "tool" and "confirmation_refused" in text]
     assert "no action is waiting under this call_id" in refusal
     assert result.violations == []
+
+
+# -- delivery ---------------------------------------------------------------------------------------------------
+
+
+def test_a_booking_done_while_its_filler_cannot_be_sent_is_told_once_and_not_made_again(call, cut_in, events, said):
+    # A clip waits for a long sentence, the second answer's text waits for the clip and fills the inbox: the second
+    # filler cannot be sent, and the booking that has ended meanwhile is not in the context when the caller cuts in.
+    long = "Let me look that up in our calendar for you, it should only take a short while."
+    rules = [
+        {"when": {"user": "Hi", "round": 1}, "text": long, "calls": [{"look": {}}]},
+        {"when": {"user": "Hi", "round": 2}, "text": "And then.", "calls": [{"book": {}}]},
+        {"when": {"user": "Wait", "round": 1}, "calls": [{"book": {}}]},
+    ]
+    tools = {"look": {"latency": "1300ms"}, "book": {**BOOK["book"], "latency": "1500ms"}}
+    agent = {"filler": {"clip": "wait", "phrases": ["One moment, please."]}, "tts": {"inbox": 2}}
+    data = call("", llm={"rules": rules, "else": {"text": "All right."}}, tools=tools, agent=agent)
+    [started_us] = [row[0] for row in events(sim.run(data), "tool.started") if row[3] == "book"]
+    data["caller"].append(cut_in(started_us + 1_600_000))
+
+    result = sim.run(data)
+
+    assert [(row[0] - started_us, row[4]) for row in events(result, "tool.settled", "tool.late_result")[1:]] == [
+        (1_500_000, "ok"),
+        (1_600_000, "ok"),  # told late when its execution is discarded
+        (1_600_000 + 300_000 + 350_000, "orphan_reported"),
+    ]
+    assert [text for _, text in said(result) if "BK-1001" in text] == [NOTE.replace("t1.0", "t1.1")]
+    assert result.tools["book"]["runs"] == 1
+    assert result.violations == []

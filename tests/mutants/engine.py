@@ -150,7 +150,7 @@ def stale_round_spends_the_current_budget(patch: Patch) -> None:
 # -- speculation ------------------------------------------------------------------------------------------------
 
 
-@mutant(tests=(SPECULATION + "test_side_effects_wait_for_the_commit_and_lookups_run_at_once",))
+@mutant("speculation_safe")
 def held_calls_run_at_once(patch: Patch) -> None:
     """A speculative response books before its turn is committed."""
     patch.setattr(ToolEngine, "_is_held", lambda self, slot: False)

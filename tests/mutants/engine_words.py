@@ -194,13 +194,17 @@ def refusals_are_not_traced(patch: Patch) -> None:
 def retries_are_not_traced(patch: Patch) -> None:
     """A settled call does not say how many rounds went wrong before it."""
     settled = ToolTrace.settled
-    patch.setattr(ToolTrace, "settled", lambda self, *values: settled(self, *values[:-1], 0))
+
+    def without(self: ToolTrace, epoch: int, call: str, tool: str, outcome: Any, duration_us: int, _: int) -> None:
+        settled(self, epoch, call, tool, outcome, duration_us, 0)
+
+    patch.setattr(ToolTrace, "settled", without)
 
 
 # -- the confirmation gate --------------------------------------------------------------------------------------
 
 
-@mutant(tests=(CONFIRMATION + "test_a_gated_call_does_not_run_and_asks_in_the_pinned_words",))
+@mutant("gate_respected")
 def gated_call_runs_at_once(patch: Patch) -> None:
     """The gate stands open."""
     admit = SideEffects.admit
@@ -213,9 +217,7 @@ def gated_call_runs_at_once(patch: Patch) -> None:
     patch.setattr(SideEffects, "admit", run)
 
 
-@mutant(
-    tests=(CONFIRMATION + "test_request_and_confirmation_never_share_a_user_turn_however_many_rounds_lie_between",)
-)
+@mutant(tests=(CONFIRMATION + "test_request_and_confirmation_never_share_a_user_turn_however_many_rounds_lie_between",))
 def confirmation_in_the_same_turn(patch: Patch) -> None:
     """The model confirms what it has just asked for."""
     patch.setattr(Confirmations, "_is_replied", lambda self, request: True)
@@ -239,7 +241,7 @@ def request_does_not_expire(patch: Patch) -> None:
     patch.setattr(Confirmations, "_is_expired", lambda self, request: False)
 
 
-@mutant(tests=(CONFIRMATION + "test_a_request_is_used_once_and_redelivering_the_confirmation_answers_its_record",))
+@mutant("gate_respected")
 def request_is_confirmed_twice(patch: Patch) -> None:
     """A second confirmation runs the call again."""
     patch.setattr(Confirmations, "take", lambda self, request, call_id, epoch: None)
@@ -267,7 +269,9 @@ def requests_are_unbounded(patch: Patch) -> None:
     patch.setattr("bargein.pipelines.tools.confirmation.MAX_REQUESTS", 1_000)
 
 
-@mutant(tests=(CONFIRMATION + "test_after_a_user_turn_the_call_runs_as_it_was_requested_under_the_confirming_calls_key",))
+@mutant(
+    tests=(CONFIRMATION + "test_after_a_user_turn_the_call_runs_as_it_was_requested_under_the_confirming_calls_key",)
+)
 def confirmed_call_runs_under_the_requests_key(patch: Patch) -> None:
     """The key of a confirmed run is that of the request."""
     start = SideEffects._start

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 __all__ = ["Seen", "run_tests"]
 
 ROOT = Path(__file__).parents[2]
+MISFITS = re.compile(r"TypeError: .* argument|AttributeError|NameError|ImportError|ModuleNotFoundError")
+"""What a fault raises that does not fit the code it was written for; a test that meets it has found nothing."""
 PLUGINS_OFF = ("cacheprovider", "xdist", "faulthandler", "junitxml")
 
 
@@ -25,20 +28,29 @@ class Seen:
     """What became of the named tests.
 
     Attributes:
-        passed, failed: node ids, in the order they ran.
+        passed: node ids, in the order they ran.
+        failed: node ids of tests that found something wrong, with what each found.
+        misfit: the same of tests that met a fault which does not fit the code any more.
         status: of the session; ``USAGE_ERROR`` where a named test does not exist.
         output: what the session printed.
     """
 
     passed: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    misfit: dict[str, str] = field(default_factory=dict)
     status: int = -1
     output: str = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Sort a test's own outcome; a failing set-up is no finding, and shows in the status alone."""
-        if report.when == "call":
-            (self.failed if report.failed else self.passed).append(report.nodeid)
+        if report.when != "call":
+            return
+        if not report.failed:
+            self.passed.append(report.nodeid)
+            return
+        crash = getattr(report.longrepr, "reprcrash", None)
+        found = "" if crash is None else str(crash.message)
+        (self.misfit if MISFITS.match(found) else self.failed)[report.nodeid] = found
 
 
 def run_tests(ids: Sequence[str], *options: str) -> Seen:

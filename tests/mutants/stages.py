@@ -86,8 +86,8 @@ def filler_after_its_result(patch: Patch) -> None:
     """A filler is spoken although the result is there."""
     run_tools = LlmRunner._run_tools
 
-    def late(self, epoch, token, number, calls, speculation):  # type: ignore[no-untyped-def]
-        execution = yield from run_tools(self, epoch, token, number, calls, speculation)
+    def late(self, epoch, token, number, calls, *rest):  # type: ignore[no-untyped-def]
+        execution = yield from run_tools(self, epoch, token, number, calls, *rest)
         if not token.cancelled:
             yield from self._speak_filler(epoch, token, number, calls[0].name)
         return execution
