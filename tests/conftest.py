@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.sim.lab import found_table
+
 HI = {"say": "Hi.", "at": "100ms", "level": "decision", "for": "300ms"}
 
 
@@ -71,3 +73,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for node in missed:
             terminalreporter.write_line(f"not caught: {node}")
         terminalreporter.write_line(f"{len(caught)} of {len(caught) + len(missed)} mutants caught")
+    found_table.pytest_terminal_summary(terminalreporter)

@@ -106,12 +106,15 @@ class Result:
         """The stages' own counters, by stage."""
         from dataclasses import asdict
 
+        from bargein.pipelines.s2s_session import S2sSession
+
         session = self.opened.session
         return {
             "tools": asdict(session.engine.stats()),
             "llm": {**asdict(session.runner.stats), "fillers_in_context": session.conversation.fillers_in_context},
             "tts": asdict(session.tts.stats),
             "timeline": asdict(session.recorder.stats),
+            **({"s2s": asdict(session.live.stats)} if isinstance(session, S2sSession) else {}),
         }
 
     # -- whether it was right -----------------------------------------------------------------------------
@@ -122,7 +125,7 @@ class Result:
         agent = self.scenario.agent
         facts = {
             spec.name: ToolFacts(spec.side_effect, spec.repeatable, spec.confirm, spec.filler_after_us)
-            for spec in self.scenario.specs
+            for spec in self.scenario.all_specs
         }
         identities = {
             effect.payload.call_id: call_digest(effect.payload.tool, effect.payload.arguments).hex()

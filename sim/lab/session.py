@@ -8,17 +8,18 @@ and says so, as a finding, because exploring may have led there. Left out: many 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bargein.models.llm_script import Choose, ScriptError
+from bargein.sim.effects.replay import ReplayRefused
 from bargein.sim.kernel.clock import Limits
 from bargein.sim.kernel.errors import SimulationStopped, VoidRun
 from bargein.sim.lab.result import Result
-from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.build import Opened, Plan
 from bargein.sim.scenario.callers import Line
-from bargein.sim.scenario.places import Fault, Path
+from bargein.sim.scenario.places import Fault, Path, ScenarioError
 
-__all__ = ["run_plan"]
+__all__ = ["judge", "run_plan"]
 
 
 def run_plan(
@@ -40,16 +41,28 @@ def run_plan(
     Raises:
         ScenarioError: the script has no answer to a request that was sent.
     """
-    scenario = plan.scenario
     opened = plan.open(seed, tie_seed, limits, more_lines, choose)
+    return judge(plan, opened, opened.session.run, seed, tie_seed)
+
+
+def judge(plan: Plan, opened: Opened, go: Callable[[], object], seed: int | None, tie_seed: int | None) -> Result:
+    """Let an opened session run, by ``go``, and wrap what came of it.
+
+    Raises:
+        ScenarioError: the script has no answer to a request that was sent.
+        ReplayRefused: it is a replay, and what runs is not what was recorded.
+    """
+    scenario = plan.scenario
     stopped: SimulationStopped | VoidRun | None = None
     try:
-        opened.session.run()
+        go()
     except SimulationStopped as report:
         stopped = report
     except ScriptError as error:
         problem, key = error.args
         raise scenario.place.error([Fault(_path(key), problem)]) from None
+    except (ReplayRefused, ScenarioError):
+        raise
     except Exception as error:
         stopped = VoidRun(f"{type(error).__name__}: {error}")
         stopped.__cause__ = error

@@ -65,7 +65,8 @@ def _how(finding: Finding) -> str:
     more = [each for each in (finding.first.variant, probe.level if probe.level != "decision" else "") if each]
     if probe.tie_seed is not None:
         more.append(f"tie seed {probe.tie_seed}")
-    return f"{words}{f' ({chr(44).join(more)})' if more else ''}, after {finding.after_runs} runs"
+    aside = f" ({', '.join(more)})" if more else ""
+    return f"{words}{aside}, after {finding.after_runs} runs"
 
 
 def _windows(finding: Finding) -> str:

@@ -89,7 +89,7 @@ def filler_after_its_result(patch: Patch) -> None:
     def late(self, epoch, token, number, calls, *rest):  # type: ignore[no-untyped-def]
         execution = yield from run_tools(self, epoch, token, number, calls, *rest)
         if not token.cancelled:
-            yield from self._speak_filler(epoch, token, number, calls[0].name)
+            yield from self._speak_filler(epoch, token, number, self._fillers.choose(calls[0].name), calls[0].name)
         return execution
 
     patch.setattr(LlmRunner, "_run_tools", late)

@@ -67,6 +67,8 @@ def context_valid(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
                 yield from _pushed(record, alive, due)
             case "context.truncated" | "context.removed":
                 yield from _edited(record, alive)
+            case "llm.request_refused":
+                yield _invalid(record, f"{record['provider']} would refuse this request, because {record['reason']}")
             case "llm.request":
                 spoken = any(message["role"] != "system" for message, _ in alive.values())
                 if due:
@@ -116,8 +118,8 @@ def _edited(record: Record, alive: dict[int, tuple[Record, str]]) -> Iterator[Vi
 def result_once(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
     """Every side effect's result reaches the context exactly once (tool contract, items 5, 6 and 8).
 
-    As its own tool message, as a late note, or as the answer to an identical later call. A result that comes after
-    the last user message may stay untold, and so may one whose note is recorded as dropped.
+    As its own tool message, as a late note, or as the answer to an identical later call; the last of them are told
+    when the session ends. One whose note is recorded as dropped may stay untold.
     """
     name = "result_once"
     told: dict[str, list[Record]] = {}
@@ -131,6 +133,7 @@ def result_once(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
     for record in sorted(facts.of("tool.finished") + facts.of("tool.dropped"), key=lambda record: record["seq"]):
         ends.setdefault(record["call"], record)
     users = [push for push in facts.of("context.pushed") if push["role"] == "user"]
+    over = bool(facts.of("session.ended"))
     for started in facts.of("tool.started"):
         if not started["side_effect"]:
             continue
@@ -142,7 +145,7 @@ def result_once(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
         replay = next((r for r in replays if r["tool"] == started["tool"] and r["seq"] > ended["seq"]), None)
         if replay is not None:
             replays.remove(replay)
-        elif call not in dropped and users and users[-1]["seq"] > ended["seq"]:
+        elif call not in dropped and (over or (users and users[-1]["seq"] > ended["seq"])):
             yield Violation(name, ended["t"], f"the result of call {call} never reaches the context", ended["seq"])
     for replay in replays:
         text = f"call {replay['call']} is answered with a result that the context holds already"

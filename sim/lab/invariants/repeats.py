@@ -1,10 +1,11 @@
 """Which identical side effects may run again, and which may not (tool contract, "Repeats within a turn",
 "Regeneration").
 
-Two rules, both over the 32 side effects that were started last. A success that the model read forbids the same
+Three rules, all over the 32 side effects that were started last. A success that the model read forbids the same
 call in a later response of that turn, unless the tool is repeatable. An orphan, a side effect whose result can no
 longer be its own tool result, forbids it in any other response within the orphan window, until a delivered answer
-has used the orphan up. Gated tools have a cycle of their own. ``tools.effect_once`` reports what is found here.
+has used the orphan up. A remote effect whose outcome nobody knows forbids it in the rest of its turn. Gated tools
+have a cycle of their own. ``tools.effect_once`` reports what is found here.
 Left out: how two calls are known to be identical; the lab brings a digest for each call.
 """
 
@@ -51,7 +52,7 @@ def forbidden_repeats(facts: Facts, settings: CheckSettings) -> Iterator[tuple[R
                 continue
             why = _orphaned(facts, settings, stories, first, second)
             if why is None and not tool.repeatable:
-                why = _read_already(settings, stories, first, second)
+                why = _read_already(settings, stories, first, second) or _in_doubt(facts, first, second)
             if why is not None:
                 yield second, first, why
                 break
@@ -106,6 +107,15 @@ def _orphaned_at(story: _Story) -> Record | None:
         return story.settled
     if story.answer is not None and story.answer["error"] in _CLOSED_WITHOUT:
         return story.answer
+    return None
+
+
+def _in_doubt(facts: Facts, first: Record, second: Record) -> str | None:
+    """Whoever ran ``first`` could not say in its own turn what came of it."""
+    for finished in facts.of("tool.finished"):
+        if finished["call"] == first["call"] and finished["status"] == "lost" and finished["seq"] < second["seq"]:
+            turns = [epoch_of_call(each["call"], each["epoch"]) for each in (first, second)]
+            return f"nobody knows what it did in turn {turns[1]}" if turns[0] == turns[1] else None
     return None
 
 

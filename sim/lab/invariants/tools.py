@@ -157,7 +157,9 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
                 current[epoch] = key = (epoch, record["round"])
                 rounds[key] = record
                 # What was begun on speculation runs already; the rest starts after the round is announced.
-                running[key] = {call: starts[call] for call in record["calls"] if call in starts and call not in settled}
+                running[key] = {
+                    call: starts[call] for call in record["calls"] if call in starts and call not in settled
+                }
             case "tools.ended":
                 ended.add((epoch, record["round"]))
             case "tool.started":

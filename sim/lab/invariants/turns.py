@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bargein.sim.kernel.timeline import Record
 from bargein.sim.lab.invariants.base import CheckSettings, Violation
 from bargein.sim.lab.invariants.facts import Facts
 
@@ -102,12 +103,24 @@ def quiet_end(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
         if started["call"] not in closed:
             text = f"call {started['call']} of {started['tool']} is still running"
             yield Violation(name, end["t"], text, started["seq"])
-    runs = facts.first("run.ended")
-    for epoch, request in facts.first("llm.request").items():
-        if epoch not in runs:
-            yield Violation(name, end["t"], f"the run of turn {epoch} is still open", request["seq"])
+    for epoch, request in _open_runs(facts).items():
+        yield Violation(name, end["t"], f"the run of turn {epoch} is still open", request["seq"])
     for utterance in facts.utterances.values():
         opened = utterance.opened or utterance.started
         if utterance.close is None and opened is not None:
             text = f"utterance {utterance.number} is still open"
             yield Violation(name, end["t"], text, opened["seq"])
+
+
+def _open_runs(facts: Facts) -> dict[int, Record]:
+    """The runs that asked the model and have no end, by turn, with their first request.
+
+    A speculation that was discarded ends with that; its turn may never come.
+    """
+    asked: dict[int, Record] = {}
+    for record in facts.records:
+        if record["kind"] == "llm.request":
+            asked.setdefault(record["epoch"], record)
+        elif record["kind"] in ("run.ended", "speculation.discarded"):
+            asked.pop(record["epoch"], None)
+    return asked

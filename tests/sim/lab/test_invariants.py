@@ -391,7 +391,7 @@ def test_a_result_that_never_reaches_the_context_is_told(interrupted_booking, sp
     ]
 
 
-def test_a_result_may_stay_untold_when_no_user_message_follows_or_its_note_was_dropped(interrupted_booking, spoil):
+def test_a_result_may_stay_untold_while_the_call_goes_on_or_where_its_note_was_dropped(interrupted_booking, spoil):
     clean = (
         spoil(interrupted_booking).drop("context.pushed", 5).insert("note.dropped", 5_500_000, 1, "t1.0", "book_table")
     )
@@ -400,14 +400,15 @@ def test_a_result_may_stay_untold_when_no_user_message_follows_or_its_note_was_d
     assert found("result_once", last) == []
 
 
-def test_a_result_after_the_last_user_message_may_stay_untold(story):
+def test_a_result_is_told_before_the_next_user_message_and_before_the_call_ends(story):
     story.user(1, "Book.", [], 0).push(1, "assistant", calls=["t1.0"]).add("tool.started", "t1.0", "book", True, 1)
     story.push(2, "tool", call="t1.0", error="timeout").add("tool.finished", "t1.0", "book", "ok")
     story.push(3, "assistant", "It takes a while.", "answer")
     assert found("result_once", story.records) == []
-    assert found("result_once", story.user(2, "And?", [], 4).records) == [
-        (0, 5, "the result of call t1.0 never reaches the context")
-    ]
+    untold = [(0, 5, "the result of call t1.0 never reaches the context")]
+    ended = {"t": 0, "seq": len(story.records), "kind": "session.ended", "epoch": 1, "reason": "quiet"}
+    assert found("result_once", [*story.records, ended]) == untold
+    assert found("result_once", story.user(2, "And?", [], 4).records) == untold
 
 
 def test_the_result_of_a_lookup_need_not_be_told(story):

@@ -74,6 +74,23 @@ def test_a_failed_call_may_be_tried_again(story):
     assert repeats(story) == []
 
 
+def test_a_remote_call_of_unknown_outcome_forbids_the_same_call_in_that_turn_alone(story):
+    doubt = call(story, 10, 0, "t1.0", error="tool_failed", outcome="lost")
+    call(call(doubt, 20, 2, "t1.1"), 30, 4, "t2.0")
+    records = story.records
+    assert found("effect_once", records, CheckSettings(tools=BOOK, identities=SAME)) == []
+    next(record for record in records if record["kind"] == "tool.finished")["status"] = "lost"
+    assert found("effect_once", records, CheckSettings(tools=BOOK, identities={"t1.0": "x", "t1.1": "x"})) == [
+        (
+            *at(records, "tool.started", 1),
+            "call t1.1 of book does again what call t1.0 did: nobody knows what it did in turn 1",
+        )
+    ]
+    repeatable = {"book": ToolFacts(side_effect=True, repeatable=True)}
+    assert found("effect_once", records, CheckSettings(tools=repeatable, identities=SAME)) == []
+    assert found("effect_once", records, CheckSettings(tools=BOOK, identities={"t1.0": "x", "t2.0": "x"})) == []
+
+
 def test_the_next_turn_may_ask_again_for_what_was_delivered(story):
     call(call(story, 10, 0, "t1.0"), 20, 2, "t2.0")
     assert repeats(story) == []

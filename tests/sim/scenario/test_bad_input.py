@@ -10,6 +10,7 @@ import pytest
 
 from bargein.sim.scenario import texts
 from bargein.sim.scenario.loading import load, load_text
+from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import ScenarioError
 
 UNITS = 'a number with a unit: us, ms, s, min or h (such as "400ms" or "1.2s")'
@@ -489,3 +490,18 @@ def test_a_recording_in_the_folder_is_accepted_and_lasts_as_long_as_its_samples(
         "bad.yaml:4: caller[1].at: 1.999s is inside caller[0], which is spoken from 1s to 2s; "
         "accepted is one line after another"
     ]
+
+
+def test_one_clip_cannot_say_two_texts() -> None:
+    data = {
+        "scenario": "clip",
+        "agent": {"filler": {"phrases": ["One moment.", "Just a second."], "clip": "moment"}},
+        "caller": [{"say": "Hi.", "at": "1s"}],
+        "llm": [{"text": "Hello."}],
+    }
+    with pytest.raises(ScenarioError) as refusal:
+        Scenario.from_dict(data)
+    assert refusal.value.sentences == (
+        'agent.filler.phrases[1]: clip moment says "One moment." and not "Just a second."; accepted is a clip for each '
+        "text",
+    )

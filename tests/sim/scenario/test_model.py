@@ -25,10 +25,14 @@ from bargein.sim.scenario.model import (
     Filler,
     LateFinal,
     Line,
+    Link,
     Llm,
+    Narrowing,
     Noise,
+    Outage,
     Phrase,
     Range,
+    Remote,
     ResultWhen,
     Round,
     Rule,
@@ -55,7 +59,7 @@ agent:
   system: Be brief.
   model: small
   max_context_tokens: 1000
-  filler: {per_tool: true, phrases: [Hm., {text: One moment., clip: one}], tool_phrases: {book: [Booking.]}, clip: c}
+  filler: {per_tool: true, phrases: [Hm., {text: One moment., clip: one}], tool_phrases: {book: [{text: Booking., clip: b}]}, clip: c}
   fallback: Sorry.
   max_tool_rounds: 2
   speculation: true
@@ -120,7 +124,7 @@ def test_every_key_of_a_file_becomes_its_object() -> None:
         filler=Filler(
             per_tool=True,
             phrases=(Phrase("Hm."), Phrase("One moment.", "one")),
-            tool_phrases={"book": (Phrase("Booking."),)},
+            tool_phrases={"book": (Phrase("Booking.", "b"),)},
             clip="c",
         ),
         fallback="Sorry.",
@@ -185,18 +189,12 @@ def test_a_built_in_scenario_says_what_it_shows_and_is_read_back_equal(name: str
     assert load_text(dump(made)) == made
 
 
-def test_the_built_in_scenarios_are_these() -> None:
-    assert builtin_names() == (
-        "barge_in_during_booking",
-        "chained_lookups",
-        "clip_overtaking",
-        "interrupted_booking",
-        "invalid_argument",
-        "orphan_replay",
-        "parallel_lookups",
-        "repeated_booking",
-        "slow_tool_filler",
-    )
+def test_the_built_in_scenarios_are_named_for_themselves_and_in_order() -> None:
+    names = builtin_names()
+    assert list(names) == sorted(names)
+    assert [load(name).name for name in names] == list(names)
+    promised = "barge_in_during_booking orphan_replay clip_overtaking parallel_lookups chained_lookups repeated_booking"
+    assert {*promised.split(), "invalid_argument", "slow_tool_filler", "interrupted_booking"} <= set(names)
 
 
 @pytest.mark.parametrize(
@@ -336,6 +334,10 @@ def test_runs_of_a_tool_take_its_results_in_turn() -> None:
         (("properties", "stt"), Stt),
         (("properties", "tts"), Tts),
         (("properties", "session"), Session),
+        (("properties", "remote"), Remote),
+        (("properties", "remote", "properties", "link"), Link),
+        (("properties", "remote", "properties", "link", "properties", "down", "items"), Outage),
+        (("properties", "remote", "properties", "set", "items"), Narrowing),
         ((), Scenario),
     ],
 )
@@ -343,7 +345,8 @@ def test_the_schema_has_exactly_the_fields_of_the_objects(where: tuple[str, ...]
     schema = scenario_schema()
     for key in where:
         schema = schema[key]
-    assert set(schema["properties"]) == {key_of(each.name) for each in fields(cls) if not each.metadata.get("apart")}
+    named = set(schema["properties"]) - ({"file"} if cls is Agent else set())  # what a file says is settled before
+    assert named == {key_of(each.name) for each in fields(cls) if not each.metadata.get("apart")}
 
 
 def test_the_schema_is_one_and_names_its_draft() -> None:

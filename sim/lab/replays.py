@@ -1,0 +1,244 @@
+"""Recording a session, and running a recorded one again without its models.
+
+``sim.run(record=...)`` and ``sim.replay`` call it. A replay builds the session of the log's scenario with replayers
+in place of all handlers; before anything runs, the program is compared with the recorded one, and what has changed is
+refused by name. Left out: what the text of a log is (``sim.effects.log``).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from json import loads
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bargein.models.python_tools import Tools
+from bargein.pipelines.tools.spec import ToolSpec
+from bargein.sim.effects.documents import DocumentError, read_bytes
+from bargein.sim.effects.identity import stable_hash, written
+from bargein.sim.effects.log import FORMAT, EffectLog, batches_of
+from bargein.sim.effects.recording import Recorder
+from bargein.sim.effects.replay import Replay, ReplayRefused
+from bargein.sim.lab.payloads import PlainPayloads
+from bargein.sim.lab.programs import PYTHON, check_recordable, program_differences, program_of, specification
+from bargein.sim.lab.result import Result
+from bargein.sim.lab.session import judge
+from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.model import Scenario
+from bargein.sim.scenario.places import Place, ScenarioError
+
+__all__ = ["Replayed", "log_of", "plan_of", "read_log", "record", "replay"]
+
+
+def record(plan: Plan, seed: int | None = None, tie_seed: int | None = None) -> tuple[Result, EffectLog]:
+    """Run one session and record it.
+
+    Raises:
+        ScenarioError: the script has no answer to a request, or something that went over the bus has no plain form.
+    """
+    check_recordable(plan.scenario)
+    recorder = Recorder()
+    opened = plan.open(seed, tie_seed, recorder=recorder)
+    result = judge(plan, opened, opened.session.run, seed, tie_seed)
+    return result, log_of(plan, recorder, result)
+
+
+def log_of(plan: Plan, recorder: Recorder, result: Result) -> EffectLog:
+    """The log of a session that was recorded.
+
+    Raises:
+        ScenarioError: something that went over the bus has no plain form.
+    """
+    try:
+        records = recorder.records(PlainPayloads())
+    except (TypeError, ValueError) as problem:
+        raise ScenarioError(f"the session cannot be recorded: {problem}") from None
+    program = program_of(plan)
+    used = {each.key: each.kind for each in records}
+    identity = {"required": program["required"], "policy": stable_hash(specification(plan.settings))}
+    header = {
+        "bargein_log": FORMAT,
+        **program,
+        "seed": result.seed,
+        "tie_seed": result.tie_seed,
+        "signature": used,
+        "programs": {each.scope: identity for each in records},
+        "deliveries": batches_of(recorder.deliveries),
+        "result": {
+            "digest": result.digest,
+            "virtual_us": result.virtual_us,
+            "events": len(result.timeline),
+            "stopped": None if result.stopped is None else str(result.stopped),
+        },
+    }
+    return EffectLog(header, records)
+
+
+def read_log(path: str | os.PathLike[str]) -> EffectLog:
+    """The log in a file.
+
+    Raises:
+        DocumentError: there is none, or it cannot be used.
+    """
+    name = os.fspath(path)
+    return EffectLog.from_bytes(read_bytes(name, "an effect log"), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a replay.
+
+    Attributes:
+        result: the session, as any other run's.
+        log: what was replayed; again: what the replay recorded in turn.
+        visible: whether it was a policy-visible replay.
+    """
+
+    result: Result
+    log: EffectLog
+    again: EffectLog
+    visible: bool
+
+    @property
+    def equal(self) -> bool:
+        """Whether the timeline is the recorded one, to the byte."""
+        return bool(self.result.digest == self.log.header["result"].get("digest"))
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is, and every invariant and expectation held."""
+        return self.equal and self.result.ok
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``bargein replay --json`` prints: a run's, and what is of the replay."""
+        told = {
+            "log": self.log.name,
+            "mode": "visible" if self.visible else "exchange",
+            "effects": len(self.log.records),
+            "recorded_digest": self.log.header["result"].get("digest"),
+            "equal": self.equal,
+        }
+        return {**self.result.to_json(), "replay": told}
+
+
+def replay(
+    log: EffectLog,
+    *,
+    scenario: Scenario | None = None,
+    tools: Tools | None = None,
+    visible: bool = False,
+    folder: Path | None = None,
+) -> Replayed:
+    """Run a recorded session again; nothing but the log answers its effects.
+
+    Args:
+        scenario: what the program is now, where it is to be proven that it is still the recorded one; the log's own
+            scenario unless given.
+        tools: likewise, the program's own tools; they are not called.
+        visible: also reproduce what became visible when, and in which batches.
+        folder: where the scenario's recordings are, if it has any.
+
+    Raises:
+        DocumentError: the log's scenario is none.
+        ReplayRefused: the program is not the recorded one, or what it does is not what was recorded.
+    """
+    header = log.header
+    plan = plan_of(header, log.name, folder, tools) if scenario is None else Plan(scenario, tools)
+    found = [f"{log.name}: {each}" for each in program_differences(header, program_of(plan))]
+    if not found:
+        found = [f"{log.name}: {each}" for each in _unverified(log, plan)]
+    if found:
+        raise ReplayRefused(*found)
+    try:
+        playing = Replay(log, PlainPayloads(), visible=visible)
+    except ReplayRefused as refused:
+        _refuse(log, refused)
+    try:
+        opened = plan.open(header["seed"], header["tie_seed"], recorder=playing.recorder)
+        result = judge(plan, opened, opened.session.run, header["seed"], header["tie_seed"])
+        playing.finish()
+    except ReplayRefused as refused:
+        _refuse(log, refused)
+    return Replayed(result, log, log_of(plan, playing.recorder, result), visible)
+
+
+def _refuse(log: EffectLog, refused: ReplayRefused) -> NoReturn:
+    raise ReplayRefused(f"{log.name}: {refused}") from None
+
+
+def _unverified(log: EffectLog, plan: Plan) -> list[str]:
+    """What cannot be taken for the recorded program, run by run (run contract, section 10)."""
+    policy = stable_hash(specification(plan.settings))
+    required = program_of(plan)["required"]
+    wrong = []
+    for scope in dict.fromkeys(each.scope for each in log.records):
+        program = log.header["programs"].get(scope)
+        if type(program) is not dict or program.keys() != {"required", "policy"}:
+            wrong.append(f"programs.{scope}: the program of this run is not recorded, so it is unverified")
+        elif program["policy"] != policy:
+            wrong.append(f"programs.{scope}.policy: recorded was {program['policy']!r}, found {policy!r}")
+        elif program["required"] != required:
+            wrong.append(f"programs.{scope}.required: it needs other handlers than the program has")
+    wrong += [
+        f"effect {each.id} ({each.key}): no handler of that key is in the program"
+        for each in log.records
+        if each.key not in required
+    ]
+    return wrong
+
+
+# -- a header's scenario --------------------------------------------------------------------------------------
+
+
+def plan_of(header: dict[str, Any], name: str, folder: Path | None = None, tools: Tools | None = None) -> Plan:
+    """The plan of the scenario in a header; own tools that are not given are there by their declarations alone.
+
+    Raises:
+        DocumentError: the scenario is none, or does not fit its tools.
+    """
+    try:
+        if tools is not None:
+            return Plan(_scenario(written(header["scenario"]), folder, tools.specs), tools)
+        own = {key: each for key, each in header["tools"].items() if _kind(header, key) == PYTHON}
+        return _plan(written(header["scenario"]), written(own), folder)
+    except (ScenarioError, ValueError, TypeError, KeyError) as error:
+        raise DocumentError(f"{name}: the scenario in it cannot be used: {error}") from None
+
+
+def _kind(header: dict[str, Any], tool: str) -> Any:
+    handler = header["handlers"].get(f"agent/tool:{tool}#0")
+    return handler.get("kind") if type(handler) is dict else None
+
+
+def _scenario(text: bytes, folder: Path | None, specs: tuple[ToolSpec, ...] = ()) -> Scenario:
+    return Scenario.from_dict(loads(text), Place(), folder=folder, tools=specs)
+
+
+@lru_cache(maxsize=32)
+def _plan(text: bytes, own: bytes, folder: Path | None) -> Plan:
+    """Checked and compiled once, however often it is replayed or resumed."""
+    declared = loads(own)
+    if not declared:
+        return Plan(_scenario(text, folder))
+    tools = Tools()
+    for name, spec in declared.items():
+        declare = tools.side_effect if spec["kind"] == "side_effect" else tools.read_only
+        options = (
+            {"repeatable": spec["repeatable"], "confirm": spec["confirm"]} if spec["kind"] == "side_effect" else {}
+        )
+        declare(
+            name=name,
+            description=spec["description"],
+            parameters=spec["parameters"],
+            timeout=spec["timeout_us"],
+            filler_after=spec["filler_after_us"],
+            **options,
+        )(_absent)
+    return Plan(_scenario(text, folder, tools.specs), tools)
+
+
+def _absent(**_: Any) -> NoReturn:
+    """The body of a tool that only its record stands for."""
+    raise ReplayRefused("a tool of the program was called, and the program was not given; accepted is one with tools=")

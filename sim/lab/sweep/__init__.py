@@ -1,0 +1,1 @@
+"""Sweeps: many sessions of one scenario, with values of it varied and the same callers for every variant."""
