@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bargein.models.latency import Latency
 from bargein.models.llm_reading import Reading
-from bargein.models.llm_stream import Playback, ScriptedCall, call_deltas, text_deltas
+from bargein.models.llm_stream import INTERLEAVED_BYTES, Playback, ScriptedCall, call_deltas, text_deltas
 from bargein.pipelines.agent.deltas import Delta, StreamEnd
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.request import Request
-from bargein.sim.effects.bus import Effect
+from bargein.sim.effects.bus import Effect, Outcome, Status
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock
 from bargein.sim.kernel.streams import Stream
+
+if TYPE_CHECKING:
+    from bargein.models.vendors.wire import ScriptedWire
 
 __all__ = [
     "BehaviourPlan",
@@ -57,6 +60,8 @@ class RoundPlan(Protocol):
 
     @property
     def expect_user(self) -> str | None: ...
+    @property
+    def reasoning(self) -> str: ...
     @property
     def text(self) -> str: ...
     @property
@@ -134,9 +139,8 @@ class BehaviourPlan(Protocol):
 Choose = Callable[[Reading], RoundPlan]
 
 
-def by_rounds(rounds: Sequence[RoundPlan]) -> Choose:
-    """Answer the n-th request with the n-th round."""
-    taken = 0
+def by_rounds(rounds: Sequence[RoundPlan], taken: int = 0) -> Choose:
+    """Answer the n-th request with the n-th round; ``taken`` of them were given before."""
 
     def choose(reading: Reading) -> RoundPlan:
         nonlocal taken
@@ -227,6 +231,7 @@ class _Said:
     __slots__ = ("calls", "text")
 
     expect_user = None
+    reasoning = ""
     text_after = ""
     ttft = None
     delta = None
@@ -284,6 +289,7 @@ class ScriptedModel:
         ttft: time to first token, where a round has none of its own.
         every_us, words, fragments: how responses stream, likewise.
         stream: the random stream that latencies draw from.
+        wire: the vendor's bytes that requests and responses travel as; plain deltas without one.
 
     Attributes:
         requests: every request it was sent, in order.
@@ -299,6 +305,7 @@ class ScriptedModel:
         words: int,
         fragments: str | int,
         stream: Stream,
+        wire: ScriptedWire | None = None,
     ) -> None:
         self._clock = clock
         self._choose = choose
@@ -307,10 +314,19 @@ class ScriptedModel:
         self._words = words
         self._fragments = fragments
         self._stream = stream
+        self.wire = wire
         self._said: list[str] = []
         self._calls = 0
         self._rounds: dict[str, int] = {}
         self.requests: list[Request] = []
+
+    def adopt(self, choose: Choose, *, ttft: Latency, every_us: int, words: int, fragments: str | int) -> None:
+        """Answer otherwise the requests that are still to come."""
+        self._choose = choose
+        self._ttft = ttft
+        self._every_us = every_us
+        self._words = words
+        self._fragments = fragments
 
     def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
         """Answer one request (``effects.Handler``).
@@ -320,6 +336,11 @@ class ScriptedModel:
         """
         request: Request = effect.payload
         self.requests.append(request)
+        if self.wire is not None:
+            refused = self.wire.send(request)
+            if refused is not None:
+                effect.land(Outcome(Status.FAILED, refused))
+                return None
         round_ = self._rounds[effect.scope] = self._round(request, effect.scope)
         plan = self._choose(Reading(request, self._said, int(effect.scope[1:]), round_))
         first_us = (plan.ttft or self._ttft).draw(self._stream)
@@ -332,11 +353,16 @@ class ScriptedModel:
         deltas: list[Delta] = [*text_deltas(plan.text, words)]
         if plan.calls:
             fragments = self._fragments if plan.fragments is None else plan.fragments
+            if self.wire is not None:
+                fragments = self.wire.fragments(fragments, INTERLEAVED_BYTES)
             deltas += [each for batch in call_deltas(plan.calls, self._calls, fragments) for each in batch]
             self._calls += len(plan.calls)
         deltas += text_deltas(plan.text_after, words)
         end = StreamEnd(plan.finish or ("tool_calls" if plan.calls else "stop"))
-        return Playback(self._clock, effect, deltas, first_us, every_us, end, plan.error).stop
+        if self.wire is None:
+            return Playback(self._clock, effect, deltas, first_us, every_us, end, plan.error).stop
+        thoughts = [each.text for each in text_deltas(plan.reasoning, words)]
+        return self.wire.play(self._clock, effect, thoughts, deltas, first_us, every_us, end, plan.error)
 
     def _round(self, request: Request, scope: str) -> int:
         """The request's number within its turn; one that was sent ahead of the turn in vain does not count."""

@@ -28,6 +28,7 @@ class Conversation:
     Attributes:
         context: the messages; nobody else pushes into it.
         epoch: stands on the records of its changes; the session sets it.
+        user_message: number of the newest user message.
         fillers_in_context: fillers that were placed.
 
     Invariant: once a response is over, its message holds the words of it that were heard, and no other.
@@ -39,6 +40,7 @@ class Conversation:
         self._source = ""
         self._fillers: list[tuple[int, str]] = []  # spoken and not placed yet: (ordinal, text)
         self.epoch = 0
+        self.user_message = -1
         self.fillers_in_context = 0
         self.context = Context(listener=self)
 
@@ -46,7 +48,7 @@ class Conversation:
 
     def push_user(self, text: str) -> None:
         """The user's message, which opens a turn."""
-        self.context.push(user(text))
+        self.user_message = self.context.push(user(text))
 
     def push_response(self, ordinal: int | None, response: Response) -> None:
         """A complete response, calls included; fillers that were spoken before it are placed first."""
@@ -149,6 +151,10 @@ class Conversation:
     def truncated(self, mid: int, text: str) -> None:
         """A message was cut."""
         self._timeline.add("context.truncated", self.epoch, mid, text)
+
+    def filled(self, mid: int, text: str) -> None:
+        """The words of a user message became known."""
+        self._timeline.add("context.filled", self.epoch, mid, text)
 
     def removed(self, mid: int) -> None:
         """A message of which nothing was heard is gone."""

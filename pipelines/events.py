@@ -20,7 +20,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     # what the agent makes of it
     "vad.started": ("onset_us",),  # beginning of the first voiced frame
     "vad.stopped": ("speech_end_us",),  # end of the last voiced frame
-    "turn.barge_in": ("onset_us", "source"),  # the decision; source: audio or decision
+    "turn.barge_in": ("onset_us", "source"),  # the decision; source: audio, decision or provider
     "turn.ignored": ("onset_us", "reason"),  # speech that could have been one: not_audible, cooldown, too_short, ...
     "turn.ended": ("speech_end_us",),  # the decision that the user has finished
     "stt.final": ("segment", "text"),
@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "speculation.discarded": ("reason",),
     "run.ended": ("ending", "rounds"),  # answered, empty, fallback, failed, cancelled
     "llm.request": ("round", "effect", "messages", "tools"),  # counts
+    "llm.request_refused": ("round", "provider", "reason"),  # it was encoded, and the provider would not take it
     "llm.first_token": ("round",),
     "llm.done": ("round", "finish", "calls", "chars"),  # counts
     "llm.failed": ("round", "reason"),
@@ -41,6 +42,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "context.pushed": ("message", "role", "source", "text", "calls", "call", "error", "sha"),
     "context.truncated": ("message", "text"),
     "context.removed": ("message",),
+    "context.filled": ("message", "text"),  # the words of a user message, which were not known yet
     # tools
     "tools.started": ("round", "calls"),
     "tools.ended": ("round", "results", "notes", "budget_exhausted"),
@@ -57,10 +59,21 @@ KINDS: dict[str, tuple[str, ...]] = {
     "confirm.requested": ("call", "tool"),
     "confirm.taken": ("call", "request"),
     "confirm.cleared": ("requests", "reason"),
+    # the link to a remote agent; sender: session or agent
+    "link.sent": ("message", "sender", "what", "call"),
+    "link.received": ("message", "sender", "what", "call"),
+    "link.lost": ("message", "sender", "what", "call", "reason"),  # lost, link_down or queue_full
+    "link.down": ("for_us",),  # None: it stays down
+    "link.up": (),
+    "link.refused": ("what", "tool", "reason"),  # part of a message that the session did not accept
+    "tools.offered": ("tools",),  # what the model is told of from its next request on
     # fillers and fallback
     "filler.due": ("round", "tool"),
     "filler.spoken": ("round", "tool", "text", "clip"),
     "fallback.spoken": ("text", "reason"),
+    # the wire of a speech-to-speech session: every message, by the provider's own name; null where it has none such
+    "s2s.sent": ("what", "item", "calls", "at_ms"),  # calls: the provider's ids
+    "s2s.received": ("what", "response", "item", "calls", "at_ms", "samples"),
     # speech on its way to the ear
     "clip.cued": ("ordinal", "clip"),
     "response.started": ("ordinal", "source"),  # source: answer, filler or fallback

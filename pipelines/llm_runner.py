@@ -14,6 +14,7 @@ run (``tools.engine``), and what was heard of what is said (``conversation``).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ from bargein.pipelines.speaker import Speaker, Steps
 from bargein.pipelines.speculation import Guess, Guesses
 from bargein.pipelines.tools.engine import ToolEngine
 from bargein.pipelines.tools.execution import Execution
-from bargein.pipelines.tools.fillers import FillerPolicy
+from bargein.pipelines.tools.fillers import ClipCache, FillerChoice, FillerPolicy
 from bargein.pipelines.tools.speculation import Speculation
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.clock import Clock, Order
@@ -47,6 +48,40 @@ class LlmStats:
     interrupted_tool_calls: int = 0
     late_notes: int = 0
     fallbacks: int = 0
+
+
+class _Waiting:
+    """What a run that waits for its tools may be woken for, in order: the filler's delay, or a tool's progress."""
+
+    __slots__ = ("_clock", "_label", "_moment", "came")
+
+    def __init__(self, clock: Clock, label: str) -> None:
+        self._clock = clock
+        self._label = label
+        self._moment: Race | None = None
+        self.came: deque[tuple[str, str | None]] = deque()  # (tool, what it says; None when the filler is due)
+
+    def moment(self) -> Race:
+        """The next time something comes; at once if something has."""
+        self._moment = Race(self._clock, self._label)
+        if self.came:
+            self._moment.win()
+        return self._moment
+
+    def wake(self, _: object = None) -> None:
+        """The tools are done, or the turn is over."""
+        if self._moment is not None:
+            self._moment.win()
+
+    def filler_due(self, tool: str) -> None:
+        """The filler's delay has passed."""
+        self.came.append((tool, None))
+        self.wake()
+
+    def progress(self, tool: str, text: str) -> None:
+        """A tool says how far it is."""
+        self.came.append((tool, text))
+        self.wake()
 
 
 class LlmRunner:
@@ -90,6 +125,7 @@ class LlmRunner:
         self._token = CancelToken("no turn")
         self._stream: ResponseStream | None = None
         self._execution: Execution | None = None
+        self._withheld: frozenset[str] = frozenset()
         self._speaking_filler = False
         self._round = 0
         self.active = False
@@ -103,6 +139,12 @@ class LlmRunner:
         self._token = CancelToken(f"turn {epoch}") if guess is None else guess.token
         self.active = True
         self._clock.task(f"the run of turn {epoch}", self._turn(epoch, self._token, guess))
+
+    def adopt(self, settings: SessionSettings, clips: ClipCache | None) -> None:
+        """Go on under other settings; a filler that is timed already keeps its instant."""
+        self._settings = settings
+        self._model.agent = settings.agent
+        self._fillers.adopt(settings.filler, clips)
 
     # -- a turn, top to bottom ----------------------------------------------------------------------------
 
@@ -123,7 +165,7 @@ class LlmRunner:
                 self._end("answered" if response.text else "empty", number + 1)
                 return
             speculation = None if adopted is None else adopted.speculation
-            execution = yield from self._run_tools(epoch, token, number, response.calls, speculation)
+            execution = yield from self._run_tools(epoch, token, number, response.calls, self._withheld, speculation)
             if token.cancelled:
                 return
             self._append(execution, number)
@@ -160,6 +202,9 @@ class LlmRunner:
         self._stream = None
         failure = stream.failure
         if failure is not None:
+            refusal = stream.refusal
+            if refusal is not None:
+                self._timeline.add("llm.request_refused", epoch, number, refusal.provider, refusal.reason)
             self._timeline.add("llm.failed", epoch, number, failure)
             yield from stream.end_speech(token)
             self._conversation.push_response(stream.ordinal, Response(stream.text, ()))
@@ -167,15 +212,17 @@ class LlmRunner:
         response = guess.response if guess is not None else None
         if response is None:
             response = stream.response(self._conversation.context)
+        self._withheld = stream.withheld(response.calls)
         self._conversation.push_response(stream.ordinal, response)
         yield from stream.end_speech(token)
         return response
 
     # -- speaking of its own ------------------------------------------------------------------------------
 
-    def _speak_filler(self, epoch: int, token: CancelToken, number: int, tool: str) -> Steps:
-        """Say that it takes a moment; the filler is a round of its own for the playout."""
-        choice = self._fillers.choose(tool)
+    def _speak_filler(
+        self, epoch: int, token: CancelToken, number: int, choice: FillerChoice | None, tool: str
+    ) -> Steps:
+        """Say that it takes a moment, or how far it is; this is a round of its own for the playout."""
         if choice is None:
             return
         self._speaking_filler = True
@@ -206,9 +253,13 @@ class LlmRunner:
         token: CancelToken,
         number: int,
         calls: Sequence[ToolCall | InvalidCall],
+        withheld: frozenset[str],
         speculation: Speculation | None,
     ) -> Steps:
         """Run one batch to its end, with a filler if it takes long; what was speculated is committed.
+
+        Args:
+            withheld: tools that were not on offer; calls to them are answered so and spend no budget.
 
         Returns:
             The execution, complete and not delivered yet; of no use when the turn was cancelled.
@@ -216,32 +267,34 @@ class LlmRunner:
         self._timeline.add("tools.started", epoch, number, [call.id for call in calls])
         self._speaking_filler = False
         if speculation is None:
-            execution = self._engine.execute(calls, epoch, token)
+            execution = self._engine.execute(calls, epoch, token, withheld=withheld)
         else:
             execution = self._engine.commit(speculation, token)
         self._execution = execution
+        waited_for = _Waiting(self._clock, f"the tools of round {number}")
         filler = None if execution.complete else self._fillers.delay_us(execution.running_specs)
         timer = None
-        due_at_us = -1
         if filler is not None:
             due_at_us = self._clock.now + filler[0]
+            timer = self._clock.call_at(due_at_us, Order.TIMER, waited_for.filler_due, filler[1])
+        execution.on_complete(waited_for.wake)
+        if self._settings.filler.speak_progress:
+            execution.on_progress(waited_for.progress)
         while not execution.complete:
-            moment = Race(self._clock, f"the tools of round {number}")
-            if due_at_us >= 0:
-                timer = self._clock.call_at(due_at_us, Order.TIMER, moment.win, "filler")
-            execution.on_complete(moment.win)
-            listening = token.listen(moment.win)
-            what = yield moment
-            token.forget(listening)
+            listening = token.listen(waited_for.wake)
+            yield waited_for.moment()
             if token.cancelled:
                 return execution
-            if what == "filler" and not execution.complete:
-                assert filler is not None
-                due_at_us = -1
-                self._timeline.add("filler.due", epoch, number, filler[1])
-                yield from self._speak_filler(epoch, token, number, filler[1])
-                if token.cancelled:
-                    return execution
+            token.forget(listening)
+            while waited_for.came and not execution.complete and not token.cancelled:
+                tool, text = waited_for.came.popleft()
+                if text is None:
+                    self._timeline.add("filler.due", epoch, number, tool)
+                    yield from self._speak_filler(epoch, token, number, self._fillers.choose(tool), tool)
+                else:
+                    yield from self._speak_filler(epoch, token, number, FillerChoice(text), tool)
+            if token.cancelled:
+                return execution
         if timer is not None:
             timer.cancel()
         return execution

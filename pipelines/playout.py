@@ -162,6 +162,7 @@ class Playout:
     def _advance(self, target: int) -> None:
         utterance = self._current
         assert utterance is not None
+        self._timer = None
         utterance.heard = target
         self._publish(utterance)
         if target < utterance.received or self._word < len(utterance.words):

@@ -8,6 +8,7 @@ Audio is mono, 16-bit, 16 kHz; positions are sample counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "Edge",
     "Heard",
     "Pcm",
+    "RequestRefused",
     "Room",
     "Sound",
     "Speech",
@@ -29,6 +31,17 @@ __all__ = [
 ]
 
 Pcm = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRefused:
+    """The value of a completion that failed because the provider would not take the request: who, and why."""
+
+    provider: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.provider} would refuse this request, because {self.reason}"
 
 
 class Speech(Protocol):

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from logging import INFO, getLogger
 from typing import Any
 
-from bargein.pipelines.agent.assembly import AssembleError, Response, ResponseAssembler
+from bargein.pipelines.agent.assembly import AssembleError, InvalidCall, Response, ResponseAssembler
 from bargein.pipelines.agent.context import Context
 from bargein.pipelines.agent.deltas import StreamEnd, TextDelta
-from bargein.pipelines.agent.messages import Message
-from bargein.pipelines.agent.request import Advert, AgentSettings, derive_request
+from bargein.pipelines.agent.messages import Message, ToolCall
+from bargein.pipelines.agent.request import AgentSettings, derive_request
 from bargein.pipelines.playout_book import Source
+from bargein.pipelines.ports import RequestRefused
 from bargein.pipelines.round_metrics import TurnRecorder
 from bargein.pipelines.speaker import Speaker, Steps
+from bargein.pipelines.tools.offer import Offer, Offered
 from bargein.pipelines.tts_stage import SpeechItem
 from bargein.sim.effects.bus import Effect, EffectBus, EffectKind, Status
 from bargein.sim.kernel.cancel import CancelToken, Cause
@@ -26,6 +29,9 @@ from bargein.sim.kernel.race import Race
 from bargein.sim.kernel.timeline import Timeline
 
 __all__ = ["ModelPort", "ResponseStream", "model_key"]
+
+
+_log = getLogger("bargein.timeline")
 
 
 def model_key(label: str) -> str:
@@ -38,7 +44,7 @@ class ModelPort:
 
     Args:
         agent: its settings, which each request is derived from.
-        adverts: the tools on offer.
+        offer: says which tools each request is sent with.
     """
 
     def __init__(
@@ -46,14 +52,14 @@ class ModelPort:
         timeline: Timeline,
         bus: EffectBus,
         agent: AgentSettings,
-        adverts: Sequence[Advert],
+        offer: Offer,
         recorder: TurnRecorder,
         speaker: Speaker,
     ) -> None:
         self.timeline = timeline
         self.bus = bus
         self.agent = agent
-        self.adverts = adverts
+        self.offer = offer
         self.recorder = recorder
         self.speaker = speaker
 
@@ -63,8 +69,9 @@ class ModelPort:
         Args:
             live: whether its text is spoken as it comes.
         """
-        request = derive_request(self.agent, messages, self.adverts)
-        stream = ResponseStream(self, epoch, round, live)
+        offered = self.offer.current
+        request = derive_request(self.agent, messages, offered.adverts)
+        stream = ResponseStream(self, epoch, round, live, offered)
         self.timeline.add("llm.request", epoch, round, len(self.bus.log), len(request.messages), len(request.tools))
         stream.effect = self.bus.dispatch(
             EffectKind.COMPLETION,
@@ -87,6 +94,7 @@ class ResponseStream:
     Attributes:
         ordinal: its number for the playout, once it has begun to be spoken.
         effect: the completion on the bus.
+        offered: the tools that its request was sent with.
     """
 
     __slots__ = (
@@ -99,16 +107,18 @@ class ResponseStream:
         "_timed",
         "effect",
         "epoch",
+        "offered",
         "ordinal",
         "round",
     )
 
     effect: Effect
 
-    def __init__(self, model: ModelPort, epoch: int, round: int, live: bool) -> None:
+    def __init__(self, model: ModelPort, epoch: int, round: int, live: bool, offered: Offered) -> None:
         self._model = model
         self.epoch = epoch
         self.round = round
+        self.offered = offered
         self.ordinal: int | None = None
         self._live = live
         self._timed = model.recorder.llm_request(epoch, model.bus.clock.now)
@@ -150,6 +160,14 @@ class ResponseStream:
             model.timeline.add(
                 "llm.request_finished", epoch, timed.round, timed.time_to_first_token_us, timed.duration_us
             )
+            if _log.isEnabledFor(INFO):
+                _log.info(
+                    "llm request finished: turn %d, round %d, first token after %s us, done after %s us",
+                    epoch,
+                    timed.round,
+                    timed.time_to_first_token_us,
+                    timed.duration_us,
+                )
 
     # -- going out ----------------------------------------------------------------------------------------
 
@@ -196,6 +214,12 @@ class ResponseStream:
         return None if outcome is None or outcome.status is Status.OK else str(outcome.value)
 
     @property
+    def refusal(self) -> RequestRefused | None:
+        """Who would not take the request, and why, where that is the failure."""
+        value = None if self.effect.outcome is None else self.effect.outcome.value
+        return value if type(value) is RequestRefused else None
+
+    @property
     def text(self) -> str:
         """The text so far."""
         return self._assembler.text
@@ -203,6 +227,10 @@ class ResponseStream:
     def response(self, context: Context) -> Response:
         """The complete response; its calls get their ids from ``context``. Asked for once."""
         return self._assembler.finish(self.epoch, context)
+
+    def withheld(self, calls: Sequence[ToolCall | InvalidCall]) -> frozenset[str]:
+        """The tools that its calls ask for although they were not on offer."""
+        return self._model.offer.withheld(calls, self.offered)
 
     def cancel(self, cause: Cause) -> None:
         """Stop it and throw away what came of it; no call of it was ever more than fragments."""

@@ -27,9 +27,10 @@ from bargein.pipelines.settings import SessionSettings
 from bargein.pipelines.speaker import Speaker
 from bargein.pipelines.tools.engine import ToolEngine
 from bargein.pipelines.tools.fillers import FillerPolicy
+from bargein.pipelines.tools.offer import ToolOffer
 from bargein.pipelines.tools.registry import ToolRegistry
 from bargein.pipelines.tts_stage import TtsStage
-from bargein.pipelines.turn_detector import TurnDetector
+from bargein.pipelines.turn_detector import TurnDetector, TurnTaking
 from bargein.sim.effects.bus import EffectBus
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order, Timer
@@ -70,7 +71,7 @@ class VoiceSession:
     Args:
         clock: the virtual clock; the session schedules on it and stops it when it is over.
         bus: with a handler for the agent's model and one for each tool.
-        registry: the tools, compiled; shared by sessions.
+        registry: the tools, compiled; shared by sessions, unless a remote agent declares its own in this one.
         settings: everything about the agent.
         world: everything around it.
         max_duration_us: the session is ended after so long, whatever goes on.
@@ -96,6 +97,7 @@ class VoiceSession:
         self.book = PlayoutBook()
         self.recorder = TurnRecorder()
         self.conversation = Conversation(self.timeline, self.book)
+        self.offer = ToolOffer(registry, bus, self.timeline)
         self.engine = ToolEngine(clock, bus, self.timeline, registry, settings.session_id, settings.engine)
         self._script = world.script
         self._max_duration_us = max_duration_us
@@ -106,11 +108,11 @@ class VoiceSession:
         self._leaving = False  # the agent hangs up when it has nothing more to say
         self._ending = ""
         self._poke: Timer | None = None
-        self._build_stages(registry, world)
+        self._build_stages(world)
         for ended in ("tool.finished", "tool.dropped"):
             self.timeline.watch(ended, self._on_tool_over)
 
-    def _build_stages(self, registry: ToolRegistry, world: World) -> None:
+    def _build_stages(self, world: World) -> None:
         clock, timeline, settings = self.clock, self.timeline, self.settings
         self.audio_in = AudioIn(
             clock, world.detector, self._on_edge, world.room, world.echo, per_frame=settings.per_frame
@@ -128,14 +130,7 @@ class VoiceSession:
         self.tts = TtsStage(
             clock, timeline, self.book, self.playout, world.synthesizer, world.clips, settings.tts, self.poke
         )
-        self.turns = TurnDetector(
-            clock,
-            timeline,
-            settings.turn,
-            world.transcriber,
-            self,
-            self.poke,
-        )
+        self.turns = self._turn_taking(world)
         speaker = Speaker(timeline, self.book, self.tts.inbox)
         self.runner = LlmRunner(
             clock,
@@ -143,12 +138,16 @@ class VoiceSession:
             settings,
             self.conversation,
             self.engine,
-            ModelPort(timeline, self.bus, settings.agent, registry.adverts(), self.recorder, speaker),
+            ModelPort(timeline, self.bus, settings.agent, self.offer, self.recorder, speaker),
             speaker,
             FillerPolicy(settings.filler, world.clips),
             self.recorder,
             self.poke,
         )
+
+    def _turn_taking(self, world: World) -> TurnTaking:
+        """Whoever decides on the user's turns."""
+        return TurnDetector(self.clock, self.timeline, self.settings.turn, world.transcriber, self, self.poke)
 
     # -- the bot, as the turn detector sees it ------------------------------------------------------------
 
@@ -178,11 +177,23 @@ class VoiceSession:
         Raises:
             SimulationStopped: it cannot make progress; the timeline up to there stands.
         """
-        self.timeline.add("session.started", 0)
+        self.start()
+        self.go_on()
+
+    def start(self) -> None:
+        """Connect; nothing of what comes of it has happened yet."""
         self.clock.call_at(self._max_duration_us, Order.INTERRUPTION, self._time_out)
         self.audio_in.start()
         self._script.start(self)
+        self.timeline.add("session.started", 0)
         self.poke()
+
+    def go_on(self) -> None:
+        """Run on to hang-up, from wherever the session stands.
+
+        Raises:
+            SimulationStopped: it cannot make progress; the timeline up to there stands.
+        """
         self.clock.run()
         if self.over:
             self.clock.finish()
@@ -271,6 +282,20 @@ class VoiceSession:
         if self._next_turn is not None:
             self._begin_turn()
         self.poke()
+
+    # -- other settings -----------------------------------------------------------------------------------
+
+    def adopt(self, settings: SessionSettings, clips: ClipStore | None) -> None:
+        """Go on under other settings from this instant; timers that are set keep their instants.
+
+        For a session that was resumed. Its id, its tools and the way in which it moves audio stay what they are.
+        """
+        self.settings = settings
+        if isinstance(self.turns, TurnDetector):
+            self.turns.adopt(settings.turn)
+        self.tts.adopt(settings.tts, clips)
+        self.engine.adopt(settings.engine)
+        self.runner.adopt(settings, clips)
 
     # -- what the caller does -----------------------------------------------------------------------------
 

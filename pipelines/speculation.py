@@ -67,7 +67,9 @@ class Guesses:
             return
         guess.response = guess.stream.response(self._conversation.context)
         if guess.response.calls:
-            guess.speculation = self._engine.speculate(guess.response.calls, guess.epoch, guess.token)
+            guess.speculation = self._engine.speculate(
+                guess.response.calls, guess.epoch, guess.token, withheld=guess.stream.withheld(guess.response.calls)
+            )
 
     def take(self, epoch: int, text: str) -> Guess | None:
         """The guess for this turn, if there is one and it was right; it goes on as the turn's own run."""

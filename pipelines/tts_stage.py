@@ -101,6 +101,12 @@ class TtsStage:
         late = [each.utterance.number for each in self._ledger.values() if not each.utterance.complete]
         return [f"utterance {number} waits for its audio" for number in late]
 
+    def adopt(self, settings: TtsSettings, clips: ClipStore | None) -> None:
+        """Keep to other bounds and take clips from another store, from now on."""
+        self._settings = settings
+        self._clips = clips
+        self.inbox.capacity = settings.inbox
+
     # -- text ---------------------------------------------------------------------------------------------
 
     def _take(self, item: SpeechItem) -> None:

@@ -25,7 +25,7 @@ from bargein.sim.kernel.clock import Clock, Order, Timer
 from bargein.sim.kernel.frames import FRAME_US
 from bargein.sim.kernel.timeline import Timeline
 
-__all__ = ["Bot", "TurnDetector"]
+__all__ = ["Bot", "TurnDetector", "TurnTaking"]
 
 
 class Bot(Protocol):
@@ -63,6 +63,21 @@ class Bot(Protocol):
     def expect_more(self) -> None:
         """The user goes on speaking."""
         ...
+
+
+class TurnTaking(Protocol):
+    """What a session asks of whoever decides on the user's turns; `TurnDetector` says what each means."""
+
+    @property
+    def idle(self) -> bool: ...
+    @property
+    def hearing(self) -> bool: ...
+    def waits(self) -> list[str]: ...
+    def on_edge(self, edge: Edge) -> None: ...
+    def place(self, text: str, duration_us: int) -> None: ...
+    def bot_changed(self) -> None: ...
+    def adopt(self, settings: TurnSettings) -> None: ...
+    def stop(self) -> None: ...
 
 
 class TurnDetector:
@@ -117,6 +132,10 @@ class TurnDetector:
     def waits(self) -> list[str]:
         """What is waited for, in words; the report of a stuck session shows it."""
         return [f"segment {segment} waits for its transcript" for segment in self._pending]
+
+    def adopt(self, settings: TurnSettings) -> None:
+        """Decide by other settings from now on; what is timed already stays."""
+        self._settings = settings
 
     # -- the detector's edges -----------------------------------------------------------------------------
 

@@ -21,6 +21,11 @@ __all__ = [
     "INVALID_TOOL_CALL",
     "IN_FLIGHT_DUPLICATE",
     "LATE_NOTE",
+    "LINK_BROKE",
+    "LINK_DOWN",
+    "LINK_FULL",
+    "LINK_OUTCOME_UNKNOWN",
+    "LINK_QUEUE_FULL",
     "ORPHAN_IN_FLIGHT",
     "TOOL_PANICKED",
     "TRUNCATION_MARKER",
@@ -69,6 +74,14 @@ ORPHAN_IN_FLIGHT = "an identical call is still running; its result follows as a 
 
 LATE_NOTE = "Result of an earlier call that had not finished in time: {tool} (call {call}): {content}"
 """A system note with the result of a side effect that missed its own slot."""
+
+# -- to the model: tools of a remote agent ------------------------------------------------------------------------
+
+LINK_OUTCOME_UNKNOWN = "the outcome is unknown"
+LINK_DOWN = "the link to the tool is down; the call was not sent"
+LINK_BROKE = "the link to the tool broke before the result arrived"
+LINK_QUEUE_FULL = "too many messages wait for the link to the tool; the call was not sent"
+LINK_FULL = "{limit} calls already wait on the link to the tool; this one was not sent"
 
 # -- to the model: confirmation -----------------------------------------------------------------------------------
 

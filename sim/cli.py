@@ -34,12 +34,16 @@ def _one_sentence(command: Command) -> Command:
 
     @wraps(command)
     def guarded(*args: Any, **kwargs: Any) -> Any:
+        from bargein.sim.effects.documents import DocumentError
+        from bargein.sim.effects.replay import ReplayRefused
         from bargein.sim.scenario.places import ScenarioError
 
         try:
             return command(*args, **kwargs)
-        except ScenarioError as error:
+        except (ScenarioError, ReplayRefused) as error:
             _complain(*error.sentences)
+        except DocumentError as error:
+            _complain(str(error))
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             _complain(f"{where}{(error.strerror or str(error)).lower()}; accepted is a place that can be written")
@@ -83,7 +87,10 @@ def _exports(command: Command) -> Command:
 
 _LAZY = {
     "explore": ("bargein.sim.cli_lab", "Barge in at every instant that matters; save the smallest failing scenarios."),
+    "replay": ("bargein.sim.cli_effects", "Run a recorded call again, its effects answered by its log alone."),
+    "resume": ("bargein.sim.cli_effects", "Go on from a checkpoint to the end of the call, with values changed or not."),
     "sweep": ("bargein.sim.cli_lab", "Run with values varied, the same callers for every variant; a table."),
+    "record": ("bargein.sim.cli_record", "Run with a real provider for a model; keep what was said as a cassette."),
 }
 """Commands that live elsewhere and are loaded when they are called: module and summary."""
 
@@ -140,6 +147,9 @@ def demo(out: str) -> None:
 @click.option("--seed", type=int, metavar="N", help="Seed of the random streams, instead of the scenario's.")
 @click.option("--tie-seed", type=int, metavar="N", help="Permute what falls on the same instant.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a value, by dotted path.")
+@click.option("--record", metavar="LOG", help="Write the effect log, which replay runs again.")
+@click.option("--checkpoint-at", metavar="WHEN", help="Save the call after an event (tool.committed:2) or before 4.5s.")
+@click.option("--checkpoint", metavar="FILE", help="Where to save it; resume goes on from it.")
 @_one_sentence
 @_own_tools
 def run(
@@ -152,6 +162,9 @@ def run(
     seed: int | None,
     tie_seed: int | None,
     settings: tuple[str, ...],
+    record: str | None,
+    checkpoint_at: str | None,
+    checkpoint: str | None,
     tools: Tools | None,
 ) -> None:
     """Run SCENARIO (a built-in's name or a file) once and say what happened."""
@@ -161,7 +174,15 @@ def run(
     chosen = sim.load(scenario, tools=tools)
     for assignment in settings:
         chosen = chosen.with_value(*split_assignment(assignment))
-    result = sim.run(chosen, tools=tools, seed=seed, tie_seed=tie_seed)
+    result = sim.run(
+        chosen,
+        tools=tools,
+        seed=seed,
+        tie_seed=tie_seed,
+        record=record,
+        checkpoint_at=checkpoint_at,
+        checkpoint=checkpoint,
+    )
     for note in result.notes:
         click.echo(note, err=True)
     if out is not None or plot or wav or exports:
@@ -178,15 +199,21 @@ def run(
 @_one_sentence
 @_own_tools
 def check(files: tuple[str, ...], tools: Tools | None) -> None:
-    """Validate scenario files without running them; says file, line, key, and what would be right."""
+    """Validate scenario and agent files without running them; says file, line, key, and what would be right."""
+    from bargein.sim.scenario.agent_file import check_agent_file, is_agent_file
     from bargein.sim.scenario.build import Plan
     from bargein.sim.scenario.loading import load
     from bargein.sim.scenario.places import ScenarioError
 
     wrong: list[str] = []
     for file in files:
+        specs = () if tools is None else tools.specs
         try:
-            plan = Plan(load(file, tools=() if tools is None else tools.specs), tools)
+            if is_agent_file(file):
+                check_agent_file(Path(file), file, specs)
+                click.echo(f"{file}: ok")
+                continue
+            plan = Plan(load(file, tools=specs), tools)
         except ScenarioError as error:
             wrong += error.sentences
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from bargein.pipelines.agent.messages import Message, Role, Text, ToolCall, ToolResult
+from bargein.pipelines.agent.messages import Message, Role, Text, ToolCall, ToolResult, user
 
 __all__ = ["CharsPerToken", "Context", "ContextError", "ContextListener", "TokenEstimator"]
 
@@ -31,6 +31,9 @@ class ContextListener(Protocol):
 
     def removed(self, mid: int) -> None:
         """An assistant message of which nothing was heard is gone."""
+
+    def filled(self, mid: int, text: str) -> None:
+        """A user message, whose words were not known yet, says ``text``."""
 
 
 class TokenEstimator(Protocol):
@@ -183,6 +186,13 @@ class Context:
             del self._mids[at]
             if self._listener is not None:
                 self._listener.removed(mid)
+
+    def fill(self, mid: int, text: str) -> None:
+        """Give a user message its words, where they became known after it was answered (speech to speech)."""
+        at = self._mids.index(mid)
+        self.messages[at] = user(text)
+        if self._listener is not None:
+            self._listener.filled(mid, text)
 
     # -- checking -----------------------------------------------------------------------------------------
 

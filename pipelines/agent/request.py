@@ -90,7 +90,10 @@ def _name(advert: Advert) -> str:
 
 
 def _window(conversation: Sequence[Message], budget: int, estimator: TokenEstimator) -> Sequence[Message]:
-    """The newest whole exchanges that fit, and always the last user message with what follows the last call."""
+    """The newest whole exchanges that fit, and always the last user message with what follows the last call.
+
+    Where an older user message is left out, so is what answers it.
+    """
     costs = [estimator.tokens(message) for message in conversation]
     total = sum(costs)
     if total <= budget:
@@ -104,6 +107,10 @@ def _window(conversation: Sequence[Message], budget: int, estimator: TokenEstima
             if at != last_user:
                 kept[at] = False
                 total -= costs[at]
+    for at in range(last_user):  # what is left begins with the user: providers refuse an answer to nothing
+        if kept[at] and conversation[at].role is Role.USER:
+            break
+        kept[at] = kept[at] and conversation[at].role is Role.SYSTEM
     return [message for message, keep in zip(conversation, kept, strict=True) if keep]
 
 

@@ -66,3 +66,11 @@ class Desk:
         self.confirmations = Confirmations(clock, timeline, config.confirm_ttl_us)
         self.running: dict[IdempotencyKey, SideEffectRun] = {}
         self.open: dict[int, Execution] = {}
+
+    def adopt(self, config: EngineConfig) -> None:
+        """Keep to other bounds from now on."""
+        self.config = config
+        self.store.capacity = max(config.idempotency_capacity, 1)
+        self.store.max_bytes = max(config.idempotency_max_bytes, config.max_result_bytes)
+        self.recent.window_us = config.orphan_window_us
+        self.confirmations.ttl_us = config.confirm_ttl_us

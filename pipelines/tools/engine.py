@@ -25,7 +25,7 @@ from bargein.pipelines.tools.results import ErrorKind, error
 from bargein.pipelines.tools.side_effects import SideEffects
 from bargein.pipelines.tools.speculation import Speculation
 from bargein.pipelines.tools.store import IdempotencyUsage
-from bargein.pipelines.wordings import BUDGET_EXHAUSTED, NOT_STARTED, STALE_TURN
+from bargein.pipelines.wordings import BUDGET_EXHAUSTED, NOT_STARTED, STALE_TURN, UNKNOWN_TOOL_DETAIL
 from bargein.sim.effects.bus import EffectBus
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.clock import Clock
@@ -65,7 +65,15 @@ class ToolEngine:
 
     # -- rounds -------------------------------------------------------------------------------------------
 
-    def execute(self, calls: Calls, epoch: int, token: CancelToken, *, parent: int | None = None) -> Execution:
+    def execute(
+        self,
+        calls: Calls,
+        epoch: int,
+        token: CancelToken,
+        *,
+        parent: int | None = None,
+        withheld: frozenset[str] = frozenset(),
+    ) -> Execution:
         """Carry out a committed response.
 
         Args:
@@ -73,21 +81,30 @@ class ToolEngine:
             epoch: the turn.
             token: the turn's; it alone interrupts these calls.
             parent: id of the effect on whose behalf they run.
+            withheld: tools that were not on offer; calls to them are answered before anything is planned.
 
         Returns:
             The execution, perhaps complete already. Append it to the context, or discard it.
         """
-        execution, ready = self._plan_and_admit(calls, epoch, parent)
+        execution, ready = self._plan_and_admit(calls, epoch, parent, withheld)
         self._run(execution, ready, token)
         return execution
 
-    def speculate(self, calls: Calls, epoch: int, token: CancelToken, *, parent: int | None = None) -> Speculation:
+    def speculate(
+        self,
+        calls: Calls,
+        epoch: int,
+        token: CancelToken,
+        *,
+        parent: int | None = None,
+        withheld: frozenset[str] = frozenset(),
+    ) -> Speculation:
         """Carry out what may be carried out of a response that is not committed yet; arguments as for `execute`.
 
         Returns:
             The speculation. Commit it, or discard it.
         """
-        execution, ready = self._plan_and_admit(calls, epoch, parent)
+        execution, ready = self._plan_and_admit(calls, epoch, parent, withheld)
         held = [slot for slot in ready if self._is_held(slot)]
         for slot in held:
             self._desk.trace.held(epoch, slot.call.id, slot.call.name)
@@ -113,7 +130,9 @@ class ToolEngine:
 
     # -- the three steps ----------------------------------------------------------------------------------
 
-    def _plan_and_admit(self, calls: Calls, epoch: int, parent: int | None) -> tuple[Execution, list[Slot]]:
+    def _plan_and_admit(
+        self, calls: Calls, epoch: int, parent: int | None, withheld: frozenset[str]
+    ) -> tuple[Execution, list[Slot]]:
         """Plan every call, admit the round, answer what does not run; what is left may run."""
         self._responses += 1
         execution = Execution(
@@ -122,12 +141,16 @@ class ToolEngine:
         ready: list[Slot] = []
         refused: list[tuple[Slot, Refusal]] = []
         for position, call in enumerate(calls):
+            if call.name in withheld:
+                answer = error(ErrorKind.UNKNOWN_TOOL, call.name, UNKNOWN_TOOL_DETAIL)
+                execution.add(call, None).settle(ToolOutcome.UNKNOWN_TOOL, answer)
+                continue
             planned = self._planner.plan(position, call)
             if isinstance(planned, tuple):
                 refused.append((execution.add(call, None), planned))
             else:
                 ready.append(execution.add(call, planned))
-        if not self._admit(execution, execution.slots, bool(refused)):
+        if not self._admit(execution, [slot for slot in execution.slots if slot.answer is None], bool(refused)):
             return execution, []
         for slot, refusal in refused:
             slot.settle(*refusal)
@@ -212,6 +235,12 @@ class ToolEngine:
     def stats(self) -> ToolStats:
         """A copy of the counters."""
         return replace(self._desk.stats)
+
+    def adopt(self, config: EngineConfig) -> None:
+        """Keep to other bounds from now on; what is recorded or timed already stays."""
+        self._desk.adopt(config)
+        self._planner.max_argument_bytes = config.max_argument_bytes
+        self._budget.max_invalid_rounds = config.max_invalid_rounds
 
     def close(self) -> None:
         """The session ends: bodies are stopped at their next wait, and nothing starts any more.

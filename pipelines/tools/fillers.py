@@ -62,6 +62,11 @@ class FillerPolicy:
         """The same policy for another session: its phrases start from the beginning, the clips are shared."""
         return type(self)(self.settings, self._clips)
 
+    def adopt(self, settings: FillerSettings, clips: ClipCache | None) -> None:
+        """Go on by other settings; whose turn among the phrases it is stays."""
+        self.settings = settings
+        self._clips = clips
+
     def delay_us(self, specs: Iterable[ToolSpec]) -> tuple[int, str] | None:
         """When a round needs a filler.
 

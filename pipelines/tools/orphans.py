@@ -49,6 +49,7 @@ class SideEffectRun:
         note: its late note.
         reported: the note reached the context.
         claimed_by: the execution that replays it and is neither delivered nor discarded.
+        in_doubt: whoever ran it can no longer say whether the effect took place.
 
     Invariant: the result goes one way: in the slot, or else as the note or as a replay.
     """
@@ -60,6 +61,7 @@ class SideEffectRun:
         "digest",
         "effect",
         "epoch",
+        "in_doubt",
         "key",
         "note",
         "orphaned_at_us",
@@ -89,6 +91,7 @@ class SideEffectRun:
         self.note: Note | None = None
         self.reported = False
         self.claimed_by: Execution | None = None
+        self.in_doubt = False
 
     @property
     def succeeded(self) -> bool:
@@ -135,6 +138,13 @@ class RecentCalls:
             if run.digest == digest and self._is_repeat(run, epoch, response):
                 return run
         return None
+
+    def in_doubt(self, digest: bytes, epoch: int, response: int) -> bool:
+        """Whether a call of ``response`` in turn ``epoch`` asks for what this turn may have brought about already."""
+        return any(
+            run.in_doubt and run.digest == digest and run.epoch == epoch and run.response != response
+            for run in self._runs
+        )
 
     def _is_orphan(self, run: SideEffectRun, response: int, now_us: int) -> bool:
         since = run.orphaned_at_us

@@ -104,7 +104,7 @@ class ReadOnlyCalls:
         """What the call is answered with, from how its body ended."""
         if ended.status is Status.CANCELLED:
             return ToolOutcome.INTERRUPTED, error(ErrorKind.INTERRUPTED, name, INTERRUPTED)
-        if ended.status is Status.FAILED:
+        if ended.status in (Status.FAILED, Status.LOST):
             return ToolOutcome.FAILED, error(ErrorKind.TOOL_FAILED, name, str(ended.value))
         limit = self._desk.config.max_result_bytes
         try:

@@ -2,7 +2,7 @@
 
 Built at start-up and shared by every session; an engine only looks tools up. A refused registration leaves no
 trace (tool contract, "Registry"). The first gated tool brings the built-in ``confirm_pending`` with it. Left out:
-which tools an agent lists, and the handlers behind the keys.
+what is on offer when (``offer``), and the handlers behind the keys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from bargein.pipelines.agent.request import Advert
-from bargein.pipelines.tools.bounded import cut
+from bargein.pipelines.tools.bounded import canonical_json, cut
 from bargein.pipelines.tools.spec import ToolKind, ToolSpec
 from bargein.pipelines.tools.validation import ArgumentValidator, SchemaProblem
 from bargein.pipelines.wordings import CONFIRM_PENDING_DESCRIPTION, CONFIRM_PENDING_TOOL
@@ -79,6 +79,15 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._tools: dict[str, RegisteredTool] = {}
         self._in_order: tuple[ToolSpec, ...] | None = ()
+        self._compiled: dict[str, ArgumentValidator] = {}
+
+    def fork(self) -> ToolRegistry:
+        """A registry of one session's own, with the tools of this one; a schema that either saw is compiled once."""
+        forked = ToolRegistry()
+        forked._tools = dict(self._tools)
+        forked._in_order = self._in_order
+        forked._compiled = self._compiled
+        return forked
 
     def register(self, spec: ToolSpec, handler_key: str | None = None) -> RegisteredTool:
         """Add a tool; its schema is compiled here and never again.
@@ -92,7 +101,7 @@ class ToolRegistry:
         """
         self._check(spec)
         try:
-            validator = ArgumentValidator(spec.parameters)
+            validator = self._validator(spec)
         except SchemaProblem as problem:
             raise InvalidSchema(f"tool {spec.name}: parameters: {problem}") from None
         tool = RegisteredTool(spec, handler_key or f"agent/tool:{spec.name}#0", validator)
@@ -101,6 +110,16 @@ class ToolRegistry:
             self._tools[CONFIRM_PENDING_TOOL] = _confirm_pending()
         self._in_order = None
         return tool
+
+    def _validator(self, spec: ToolSpec) -> ArgumentValidator:
+        try:
+            text = canonical_json(spec.parameters)
+        except (TypeError, ValueError, RecursionError):  # no JSON, which compiling says better
+            return ArgumentValidator(spec.parameters)
+        found = self._compiled.get(text)
+        if found is None:
+            found = self._compiled[text] = ArgumentValidator(spec.parameters)
+        return found
 
     def _check(self, spec: ToolSpec) -> None:
         name = spec.name

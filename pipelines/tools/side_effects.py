@@ -115,7 +115,7 @@ class SideEffects:
         assert run.answer is not None
         if run.outcome is ToolOutcome.LOST:
             desk.stats.orphan_lost += 1
-            return ToolOutcome.ORPHAN_LOST, run.answer
+            return ToolOutcome.ORPHAN_LOST, error(ErrorKind.UNKNOWN_OUTCOME, name, OUTCOME_UNKNOWN)
         desk.stats.orphan_replays += 1
         return ToolOutcome.ORPHAN_REPLAYED, run.answer
 
@@ -132,6 +132,8 @@ class SideEffects:
         execution = slot.execution
         if slot.tool.spec.repeatable:
             return None
+        if self._desk.recent.in_doubt(digest, execution.epoch, execution.response):
+            return ToolOutcome.LOST, error(ErrorKind.UNKNOWN_OUTCOME, slot.call.name, OUTCOME_UNKNOWN)
         if self._desk.recent.repeated(digest, execution.epoch, execution.response) is None:
             return None
         self._desk.stats.side_effect_repeats += 1
@@ -269,6 +271,7 @@ class SideEffects:
             desk.trace.dropped(epoch, run.call_id, name, effect.outcome.value)
         else:
             desk.trace.finished(epoch, run.call_id, name, effect.outcome.status)
+        run.in_doubt = effect.outcome.status is Status.LOST
         outcome, answer = run.outcome, run.answer = self._judge(name, effect.outcome)
         if outcome is ToolOutcome.LOST:
             desk.store.lose(run.key)
@@ -283,6 +286,8 @@ class SideEffects:
         """What the call came to. A crash, or a stop from outside, leaves open what the effect did."""
         if ended.status is Status.FAILED:
             return ToolOutcome.FAILED, error(ErrorKind.TOOL_FAILED, name, str(ended.value))
+        if ended.status is Status.LOST:  # the tool's side says so itself, which the model reads as a failure
+            return ToolOutcome.LOST, error(ErrorKind.TOOL_FAILED, name, str(ended.value))
         if ended.status is Status.OK:
             try:
                 text, whole = result_text(ended.value, self._desk.config.max_result_bytes)

@@ -41,6 +41,8 @@ class Status(StrEnum):
     """The world reported a failure; the value is its message."""
     CRASHED = "crashed"
     """The handler's own code raised; the value says what."""
+    LOST = "lost"
+    """Whoever did the work can no longer be asked what came of it; the value says why."""
     CANCELLED = "cancelled"
     """Stopped by whoever dispatched it; the value is the cause."""
 
@@ -198,6 +200,9 @@ class EffectBus:
         clock: gives the instants.
     """
 
+    effect_class: type[Effect] = Effect
+    """What a dispatch makes; a bus that records makes effects that note what is done to them."""
+
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.log: list[Effect] = []
@@ -241,7 +246,7 @@ class EffectBus:
         handler = self._handlers.get(key)
         if handler is None:
             raise VoidRun(f"no handler serves {key}; served are {', '.join(self._handlers) or 'none'}")
-        effect = Effect(self, len(self.log), kind, key, payload, scope, parent, on_item, on_landed)
+        effect = self.effect_class(self, len(self.log), kind, key, payload, scope, parent, on_item, on_landed)
         self.log.append(effect)
         self.running += 1
         stop = handler.serve(effect)

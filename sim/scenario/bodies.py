@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bargein.models.apps.builtin import BuiltinTools
-from bargein.models.python_tools import Tools
+from bargein.models.python_tools import SessionControl, Tools
 from bargein.models.tools import ScriptedTool
 from bargein.pipelines.session import VoiceSession
 from bargein.sim.effects.bus import Handler
+from bargein.sim.effects.recording import Recorder
 from bargein.sim.kernel.streams import Streams
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.templates import fill
@@ -36,15 +37,19 @@ class Bodies:
         packaged = any(tool.builtin for tool in scenario.tools.values())
         self._packaged = BuiltinTools(scenario.session.starts_at) if packaged else None
 
-    def serve(self, session: VoiceSession, streams: Streams) -> dict[str, Handler]:
+    def serve(self, session: VoiceSession, streams: Streams, recorder: Recorder | None = None) -> dict[str, Handler]:
         """Register a body for each tool on the session's bus.
+
+        Args:
+            recorder: sees what the bodies do, where the session is recorded.
 
         Returns:
             The bodies by the tools' names.
         """
-        clock = session.clock
-        own = None if self._own is None else self._own.for_session(session)
-        packaged = None if self._packaged is None else self._packaged.for_session(session)
+        clock = session.clock if recorder is None else recorder.clock
+        control: SessionControl = session if recorder is None else recorder.control(session)
+        own = None if self._own is None else self._own.for_session(control)
+        packaged = None if self._packaged is None else self._packaged.for_session(control)
         bodies: dict[str, Handler] = {}
         for name, key in self._keys.items():
             body: Handler

@@ -8,34 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from bargein.models.callers import ScriptedCaller
 from bargein.models.clips import RenderedClips
 from bargein.models.ear import EnergyEar, SileroEar
-from bargein.models.llm_script import Choose, ScriptedModel, by_behaviour, by_rounds, by_rules
+from bargein.models.latency import Constant
+from bargein.models.llm_script import Choose, ScriptedModel, by_behaviour, by_rounds, by_rules, by_turns
 from bargein.models.python_tools import Tools
 from bargein.models.recordings import AudioError, Recording, load
+from bargein.models.remote_agent import RemoteAgent
 from bargein.models.room import NoisyRoom, ScaledEcho
+from bargein.models.s2s.provider import ScriptedLive
 from bargein.models.stt import LateWords, ScriptedStt
+from bargein.models.tools import ScriptedTool
 from bargein.models.tts import ScriptedTts
 from bargein.models.vad_energy import VadSettings
 from bargein.models.vad_silero import SileroDecisions, SileroError, SileroSettings
 from bargein.models.voice import speak
 from bargein.pipelines.agent.request import AgentSettings
 from bargein.pipelines.response_stream import model_key
+from bargein.pipelines.s2s_session import S2sSession
 from bargein.pipelines.session import VoiceSession, World
 from bargein.pipelines.settings import FillerConfig, FillerSettings, PhraseSettings, SessionSettings
 from bargein.pipelines.tools.registry import ToolRegistry
 from bargein.pipelines.wordings import DEFAULT_FILLER_TEXT
 from bargein.sim.effects.bus import EffectBus, Handler
+from bargein.sim.effects.recording import Recorder
 from bargein.sim.kernel.clock import Clock, Limits
 from bargein.sim.kernel.frames import FRAME_US
 from bargein.sim.kernel.streams import Streams
 from bargein.sim.scenario.bodies import Bodies
+from bargein.sim.scenario.linking import connect
+from bargein.sim.scenario.live import live_provider, live_world
 from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario
 from bargein.sim.scenario.places import Fault
+from bargein.sim.scenario.script import Llm
+from bargein.sim.scenario.sources import cassette_of, ends_turns, profiled_choice, with_profiled_rounds
+
+if TYPE_CHECKING:
+    from bargein.models.cassettes import Cassette
+    from bargein.models.llm_played import Answers, PlayedModel
+    from bargein.models.vendors.wire import ScriptedWire
 
 __all__ = ["Opened", "Plan"]
+
+CLOSING = "All right."
+"""What a model says whose turn ended otherwise than its script has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +63,32 @@ class Opened:
 
     session: VoiceSession
     caller: ScriptedCaller
-    model: ScriptedModel
+    model: ScriptedModel | PlayedModel | ScriptedLive
     tools: Mapping[str, Handler]
     tts: ScriptedTts
+    streams: Streams
+    remote: RemoteAgent | None = None
+
+    def adopt(self, plan: Plan) -> None:
+        """Go on by another plan's settings, tools and script, from this instant; timers that are set stay.
+
+        For a session that was resumed; whether the plan differs only in what can be changed was seen before.
+        """
+        scenario = plan.scenario
+        self.session.adopt(plan.settings, plan._clips)
+        self.caller.adopt(scenario.caller, plan._recordings)
+        for name, body in self.tools.items():
+            if isinstance(body, ScriptedTool):
+                body.adopt(scenario.tools[name].run)
+        if isinstance(self.model, ScriptedModel):
+            script = scenario.llm
+            self.model.adopt(
+                by_rounds(script.rounds, len(self.model.requests)) if script.rounds else plan.choose(),
+                ttft=script.ttft,
+                every_us=script.delta.every_us,
+                words=script.delta.words,
+                fragments=script.fragments,
+            )
 
 
 class Plan:
@@ -69,7 +111,8 @@ class Plan:
         elif scenario.own_tools:
             names = ", ".join(spec.name for spec in scenario.own_tools)
             raise scenario.place.error([Fault(("tools",), f"it was loaded for the tools {names}; run it with them")])
-        self.scenario = scenario
+        self.scenario = scenario = with_profiled_rounds(scenario)
+        self._cassette = cassette_of(scenario)
         self.notes: list[str] = []
         self.settings = _settings(scenario)
         self.registry = ToolRegistry()
@@ -124,6 +167,11 @@ class Plan:
         self.notes.append(f"vad: silero, decisions by {', '.join(makers) or 'nobody'}")
         return decisions
 
+    @property
+    def recordings(self) -> dict[str, str]:
+        """The content key of each caller line that is audio, by the line's place."""
+        return {f"caller[{at}]": each.content for at, each in enumerate(self._recordings) if each is not None}
+
     def open(
         self,
         seed: int | None = None,
@@ -131,6 +179,8 @@ class Plan:
         limits: Limits | None = None,
         more_lines: Sequence[Line] = (),
         choose: Choose | None = None,
+        recorder: Recorder | None = None,
+        answers: Answers | None = None,
     ) -> Opened:
         """Build a session.
 
@@ -139,17 +189,18 @@ class Plan:
             tie_seed: permutes what falls on the same instant.
             more_lines: what the caller says besides the script.
             choose: how the model answers, in place of its script; made anew for each session.
+            recorder: records what goes over the bus; new for each session.
+            answers: gives the model's answers as a provider's bytes, in place of its script or cassette.
         """
         scenario = self.scenario
         streams = Streams(scenario.seed if seed is None else seed)
         clock = Clock(tie_seed, limits)
-        bus = EffectBus(clock)
-        model = self._model(clock, streams, choose or self.choose())
-        bus.register(model_key(scenario.agent.model), model)
+        bus = EffectBus(clock) if recorder is None else recorder.open(clock)
+        choose = profiled_choice(scenario.llm, choose or self.choose())
         late = scenario.stt.late_final
         stt = ScriptedStt(
             clock,
-            scenario.stt.latency,
+            scenario.stt.latency if scenario.s2s is None else Constant(0),  # a live provider hears words, not finals
             streams.stream("stt"),
             None if late is None else LateWords(late.after_us, late.words),
         )
@@ -170,8 +221,32 @@ class Plan:
             room=None if noise is None else NoisyRoom(noise.kind, noise.snr_db, streams.stream("noise")),  # type: ignore[arg-type]
             echo=None if echo is None else ScaledEcho(echo.delay_us, echo.gain_db),
         )
-        session = VoiceSession(clock, bus, self.registry, self.settings, world, scenario.session.max_duration_us)
-        return Opened(session, caller, model, self._bodies.serve(session, streams), tts)
+        registry = self.registry if scenario.remote is None else self.registry.fork()
+        session, model = self._session(clock, bus, registry, world, streams, choose, recorder, answers)
+        bodies = self._bodies.serve(session, streams, recorder)
+        remote = None if scenario.remote is None else connect(scenario.remote, session, streams)
+        return Opened(session, caller, model, bodies, tts, streams, remote)
+
+    def _session(
+        self,
+        clock: Clock,
+        bus: EffectBus,
+        registry: ToolRegistry,
+        world: World,
+        streams: Streams,
+        choose: Choose,
+        recorder: Recorder | None,
+        answers: Answers | None,
+    ) -> tuple[VoiceSession, ScriptedModel | PlayedModel | ScriptedLive]:
+        """The session, and the model that answers in it: on the bus, or a provider that speaks for itself."""
+        scenario, longest_us = self.scenario, self.scenario.session.max_duration_us
+        if scenario.s2s is not None:
+            provider = live_provider(scenario, clock, streams, choose, world.transcriber)
+            live = live_world(world, provider)
+            return S2sSession(clock, bus, registry, self.settings, live, longest_us), provider
+        model = self._model(clock if recorder is None else recorder.clock, streams, choose, answers)
+        bus.register(model_key(scenario.agent.model), model)
+        return VoiceSession(clock, bus, registry, self.settings, world, longest_us), model
 
     def choose(self) -> Choose:
         """How the model answers in one session, by the scenario's script."""
@@ -180,10 +255,19 @@ class Plan:
             return by_behaviour(script.behaviour)
         if script.rules or script.else_ is not None:
             return by_rules(script.rules, script.else_)
+        if script.rounds and ends_turns(script):
+            lines = [line.transcript or line.say for line in self.scenario.caller if line.say]
+            return by_turns(script.rounds, lines, CLOSING)
         return by_rounds(script.rounds)
 
-    def _model(self, clock: Clock, streams: Streams, choose: Choose) -> ScriptedModel:
+    def _model(
+        self, clock: Clock, streams: Streams, choose: Choose, answers: Answers | None
+    ) -> ScriptedModel | PlayedModel:
         script = self.scenario.llm
+        if answers is not None or self._cassette is not None:
+            from bargein.models.llm_played import FromCassette, PlayedModel
+
+            return PlayedModel(clock, answers or FromCassette(cast("Cassette", self._cassette)))
         return ScriptedModel(
             clock,
             choose,
@@ -192,7 +276,16 @@ class Plan:
             words=script.delta.words,
             fragments=script.fragments,
             stream=streams.stream("llm"),
+            wire=_wire(script, self.scenario.agent.model),
         )
+
+
+def _wire(script: Llm, model: str) -> ScriptedWire | None:
+    if script.wire is None:
+        return None
+    from bargein.models.vendors.wire import ScriptedWire
+
+    return ScriptedWire(script.wire, model, script.quirks, script.chunking)
 
 
 def _settings(scenario: Scenario) -> SessionSettings:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path as FilePath
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from bargein.sim.kernel.durations import format_us
 from bargein.sim.kernel.frames import samples_to_us
 from bargein.sim.scenario.callers import Line
+from bargein.sim.scenario.folders import inside
 from bargein.sim.scenario.moments import After, field_faults
 from bargein.sim.scenario.places import Fault, Path
 from bargein.sim.scenario.suggest import unknown
@@ -60,10 +60,8 @@ def recording_path(wav: str, folder: FilePath | None) -> FilePath | str:
     """The file that ``wav`` means, or what is wrong with it: it must lie inside the folder, links followed."""
     if folder is None:
         return f'"{wav}" has no folder to be in; accepted is a recording in a scenario that is a file'
-    posix, windows = PurePosixPath(wav), PureWindowsPath(wav)
-    inside = not (posix.is_absolute() or windows.drive or windows.root or ".." in windows.parts)
-    path = folder / wav
-    if "\0" in wav or not inside or not path.resolve().is_relative_to(folder.resolve()):
+    path = inside(folder, wav)
+    if path is None:
         return f'"{wav}" leaves the scenario\'s folder; accepted is a path inside it'
     if not path.exists():
         return f'there is no file "{wav}"; accepted is a WAV or FLAC file in the scenario\'s folder'
@@ -145,7 +143,7 @@ def _never(scenario: Scenario, after: After, tools: tuple[str, ...]) -> str | No
     family = after.event.partition(".")[0]
     if family == "filler" and not scenario.agent.filler.enabled:
         return "the filler is off; accepted is an event that a filler is not needed for"
-    if family == "confirm" and not any(spec.confirm for spec in scenario.specs):
+    if family == "confirm" and not any(spec.confirm for spec in scenario.all_specs):
         return "no tool has confirm; accepted is an event that the gate is not needed for"
     if family in ("tool", "tools"):
         return _no_call(scenario, after.where.get("tool"), tools)
@@ -154,6 +152,8 @@ def _never(scenario: Scenario, after: After, tools: tuple[str, ...]) -> str | No
 
 def _no_call(scenario: Scenario, tool: object, tools: tuple[str, ...]) -> str | None:
     script = scenario.llm
+    if not script.scripted:
+        return None  # what it calls is in the cassette, or for a provider to say
     if script.behaviour is not None:
         called = [script.behaviour.tool]
     else:

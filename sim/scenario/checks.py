@@ -17,15 +17,19 @@ from bargein.pipelines.events import KINDS
 from bargein.pipelines.tools.outcomes import ToolOutcome
 from bargein.pipelines.tools.validation import ArgumentValidator, SchemaProblem
 from bargein.pipelines.wordings import CONFIRM_PENDING_TOOL
+from bargein.sim.scenario.agent_file import use_faults
 from bargein.sim.scenario.calls import caller_faults
 from bargein.sim.scenario.moments import EventMatch, field_faults
 from bargein.sim.scenario.places import Fault, Path
+from bargein.sim.scenario.remote import remote_faults
 from bargein.sim.scenario.script import Call, Llm, Round
+from bargein.sim.scenario.sources import source_faults
 from bargein.sim.scenario.suggest import unknown
 from bargein.sim.scenario.toolbox import Tool, ToolRun
+from bargein.sim.scenario.wires import wire_faults
 
 if TYPE_CHECKING:
-    from bargein.sim.scenario.model import Scenario
+    from bargein.sim.scenario.model import Phrase, Scenario
 
 __all__ = ["INVARIANT_NAMES", "faults_of", "known_tools"]
 
@@ -59,29 +63,45 @@ def faults_of(scenario: Scenario, data: Mapping[str, Any]) -> list[Fault]:
     return [
         *_agent_faults(scenario),
         *_tools_faults(scenario),
+        *(() if scenario.remote is None else remote_faults(scenario.remote, known_tools(scenario))),
         *caller_faults(scenario, known_tools(scenario)),
         *_script_faults(scenario, bare=isinstance(data.get("llm"), list)),
         *_expect_faults(scenario),
         *_name_faults(scenario.invariants.off, ("invariants", "off"), "invariant", INVARIANT_NAMES),
         *_world_faults(scenario),
+        *_live_faults(scenario, data),
     ]
 
 
 def known_tools(scenario: Scenario) -> tuple[str, ...]:
     """The tools that exist in a run of the scenario."""
-    specs = scenario.specs
+    specs = scenario.all_specs
     gated = any(spec.confirm for spec in specs)
     return (*(spec.name for spec in specs), *((CONFIRM_PENDING_TOOL,) if gated else ()))
 
 
 def _agent_faults(scenario: Scenario) -> Iterator[Fault]:
-    tools = [spec.name for spec in scenario.specs]
-    for name in scenario.agent.filler.tool_phrases:
+    yield from use_faults(scenario.agent.tools, scenario.agent.confirm_tools, scenario.provided)
+    tools = [spec.name for spec in scenario.all_specs]
+    filler = scenario.agent.filler
+    said: dict[str, str] = {}
+    given: list[tuple[Path, Phrase]] = [(("phrases", at), phrase) for at, phrase in enumerate(filler.phrases)]
+    for name, phrases in filler.tool_phrases.items():
+        given += [(("tool_phrases", name, at), phrase) for at, phrase in enumerate(phrases)]
+    for path, phrase in given:
+        clip = phrase.clip or filler.clip
+        if clip is not None and said.setdefault(clip, phrase.text) != phrase.text:
+            problem = f'clip {clip} says "{said[clip]}" and not "{phrase.text}"; accepted is a clip for each text'
+            yield Fault(("agent", "filler", *path), problem)
+    for name in filler.tool_phrases:
         if name not in tools:
             yield Fault(("agent", "filler", "tool_phrases", name), unknown("tool", name, tools))
 
 
 def _tools_faults(scenario: Scenario) -> Iterator[Fault]:
+    if scenario.remote is not None:
+        for name, tool in scenario.remote.tools.items():
+            yield from _all_outcome_faults(tool, ("remote", "tools", name))
     for name, tool in scenario.tools.items():
         path: Path = ("tools", name)
         if name == CONFIRM_PENDING_TOOL:
@@ -91,12 +111,16 @@ def _tools_faults(scenario: Scenario) -> Iterator[Fault]:
         for key, given in (("confirm", tool.confirm), ("repeatable", tool.repeatable)):
             if given and not tool.side_effect:
                 yield Fault((*path, key), f"a read_only tool has {key}; accepted is {key} on a side_effect")
-        yield from _outcome_faults(tool, path)
-        for index, run in enumerate(tool.results):
-            yield from _outcome_faults(run, (*path, "results", index))
+        yield from _all_outcome_faults(tool, path)
         problem = _schema_problem(json.dumps(tool.parameters))
         if problem:
             yield Fault((*path, "parameters"), f"{problem}; accepted is a JSON Schema of an object, draft 2020-12")
+
+
+def _all_outcome_faults(tool: Tool, path: Path) -> Iterator[Fault]:
+    yield from _outcome_faults(tool, path)
+    for index, run in enumerate(tool.results):
+        yield from _outcome_faults(run, (*path, "results", index))
 
 
 def _outcome_faults(run: Tool | ToolRun, path: Path) -> Iterator[Fault]:
@@ -136,6 +160,8 @@ def _script_faults(scenario: Scenario, *, bare: bool) -> Iterator[Fault]:
             yield Fault((*when, "user_matches"), f'found "{rule.when.user_matches}"; accepted is a regular expression')
     if script.behaviour is not None and script.behaviour.tool not in tools:
         yield Fault(("llm", "tool"), unknown("tool", script.behaviour.tool, tools))
+    yield from wire_faults(script, [(path, each.reasoning) for path, each in _rounds(script, bare)])
+    yield from source_faults(scenario)
 
 
 def _rounds(script: Llm, bare: bool) -> Iterator[tuple[Path, Round]]:
@@ -197,6 +223,20 @@ def _world_faults(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(("session", "starts_at"), str(problem))
     if scenario.session.max_duration_us == 0:
         yield Fault(("session", "max_duration"), "found 0us; accepted is a duration above zero")
+
+
+def _live_faults(scenario: Scenario, data: Mapping[str, Any]) -> Iterator[Fault]:
+    s2s = scenario.s2s
+    if s2s is None:
+        return
+    if s2s.provider == "gemini_live" and s2s.turns == "client":
+        yield Fault(("s2s", "turns"), "gemini_live takes turns itself; accepted is provider")
+    if scenario.agent.speculation:
+        yield Fault(("agent", "speculation"), "it stands beside s2s, where the provider decides; accepted is false")
+    if "stt" in data:
+        yield Fault(("stt",), "it stands beside s2s, which hears for itself; accepted is one of them")
+    if scenario.llm.wire is not None:
+        yield Fault(("llm", "wire"), "it stands beside s2s, which is a wire of its own; accepted is one of them")
 
 
 def _compiles(pattern: str) -> bool:

@@ -57,6 +57,10 @@ def load_text(text: str, file: str = "", *, folder: FilePath | None = None, tool
     Raises:
         ScenarioError: a sentence for each thing wrong.
     """
+    if file.endswith(".toml"):
+        raise ScenarioError(
+            f"{file}: it is an agent file; accepted is a scenario, which may name it as agent: {{file: ...}}"
+        )
     data, place = parse_json(text, file) if file.endswith(".json") else parse_yaml(text, file)
     if data is None:
         raise ScenarioError(f"{file or 'scenario'}: it is empty; accepted is a mapping with scenario, caller and llm")

@@ -8,7 +8,7 @@ Everything is frozen; ``with_value`` gives a changed copy. Left out: building a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Self
 
@@ -20,9 +20,10 @@ from bargein.sim.scenario.codec import ABSENT, read_fields, write_fields
 from bargein.sim.scenario.expected import Expect, MessageExpectation, Range
 from bargein.sim.scenario.moments import After, EventExpectation, EventMatch
 from bargein.sim.scenario.places import Fault, Path, Place, ScenarioError
+from bargein.sim.scenario.remote import Link, Narrowing, Outage, Remote
 from bargein.sim.scenario.script import Behaviour, Call, Delta, Llm, ResultWhen, Round, Rule, When
 from bargein.sim.scenario.toolbox import Progress, Tool, ToolRun
-from bargein.sim.scenario.world import Acoustics, Echo, LateFinal, Noise, Session, Stt, Tts, Vad
+from bargein.sim.scenario.world import Acoustics, Echo, LateFinal, Noise, S2s, Session, Stt, Tts, Vad
 
 __all__ = [
     "ABSENT",
@@ -40,15 +41,20 @@ __all__ = [
     "Invariants",
     "LateFinal",
     "Line",
+    "Link",
     "Llm",
     "MessageExpectation",
+    "Narrowing",
     "Noise",
+    "Outage",
     "Phrase",
     "Progress",
     "Range",
+    "Remote",
     "ResultWhen",
     "Round",
     "Rule",
+    "S2s",
     "Scenario",
     "ScenarioError",
     "Session",
@@ -108,10 +114,17 @@ class Filler:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The agent under test; every setting that is not given keeps the pipeline's default."""
+    """The agent under test; every setting that is not given keeps the pipeline's default.
+
+    Attributes:
+        tools: the tools that it uses, by name, of all that the scenario and the program provide; all where not given.
+        confirm_tools: of these, the ones that wait for the user's confirmation, whatever they declare themselves.
+    """
 
     system: str = ""
     model: str = "default"
+    tools: tuple[str, ...] | None = None
+    confirm_tools: tuple[str, ...] = ()
     max_context_tokens: int = 32_000
     filler: Filler = field(default_factory=Filler)
     fallback: str = DEFAULT_FALLBACK_TEXT
@@ -149,6 +162,7 @@ class Scenario:
     kind: str | None = None
     agent: Agent = field(default_factory=Agent)
     tools: dict[str, Tool] = field(default_factory=dict)
+    remote: Remote | None = None
     caller: tuple[Line, ...] = ()
     llm: Llm = field(default_factory=Llm)
     expect: Expect = field(default_factory=Expect)
@@ -157,6 +171,7 @@ class Scenario:
     vad: Vad = field(default_factory=Vad)
     stt: Stt = field(default_factory=Stt)
     tts: Tts = field(default_factory=Tts)
+    s2s: S2s | None = None
     session: Session = field(default_factory=Session)
     folder: FilePath | None = field(default=None, compare=False, metadata={"apart": True})
     place: Place = field(default_factory=Place, compare=False, repr=False, metadata={"apart": True})
@@ -169,10 +184,27 @@ class Scenario:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The declarations of all tools of a run, the scenario's order first."""
+        """The declarations of the tools that the agent uses, the scenario's order first; a remote agent's are apart."""
+        specs = self.provided
+        if self.agent.tools is not None:
+            specs = tuple(spec for spec in specs if spec.name in self.agent.tools)
+        gated = self.agent.confirm_tools
+        return tuple(replace(spec, confirm=True) if spec.name in gated else spec for spec in specs) if gated else specs
+
+    @property
+    def provided(self) -> tuple[ToolSpec, ...]:
+        """The declarations of all tools that the scenario and the program provide, used or not."""
         own = {spec.name: spec for spec in self.own_tools}
         specs = [own.get(name) or tool.spec(name) for name, tool in self.tools.items()]
         return (*specs, *(spec for spec in self.own_tools if spec.name not in self.tools))
+
+    @property
+    def all_specs(self) -> tuple[ToolSpec, ...]:
+        """Those of a run, with what a remote agent declares and the session can take."""
+        if self.remote is None:
+            return self.specs
+        taken = [spec.name for spec in self.specs]
+        return (*self.specs, *(spec for spec in self.remote.specs if spec.name not in taken))
 
     @classmethod
     def from_dict(
@@ -193,19 +225,20 @@ class Scenario:
         Raises:
             ScenarioError: a sentence for each thing wrong.
         """
-        from dataclasses import replace
-
+        from bargein.sim.scenario.agent_file import settle_agent
         from bargein.sim.scenario.checks import faults_of
         from bargein.sim.scenario.schema import structure_faults
 
-        place = place or Place()
+        settled = settle_agent(data, place or Place(), folder, tools)
+        data, place = settled.data, settled.place
         found = structure_faults(data)
         if found:
             raise place.error(found)
         try:
-            scenario = replace(read_fields(Scenario, data), folder=folder, place=place, own_tools=tuple(tools))
+            scenario = read_fields(Scenario, data)
         except Fault as fault:
             raise place.error([fault]) from None
+        scenario = replace(settled.dressed(scenario), folder=folder, place=place, own_tools=tuple(tools))
         found = faults_of(scenario, data)
         if found:
             raise place.error(found)

@@ -60,10 +60,12 @@ class Place:
     Attributes:
         file: how the user called it; empty for data given in Python.
         lines: the line, from 1, of each key and list item.
+        parts: places of what stands in files of its own, by key path; paths go on in them as they are.
     """
 
     file: str = ""
     lines: Mapping[Path, int] = field(default_factory=dict)
+    parts: Mapping[Path, Place] = field(default_factory=dict)
 
     def line(self, path: Path) -> int | None:
         """The line of ``path``, or of the nearest key around it that has one."""
@@ -75,6 +77,9 @@ class Place:
 
     def sentence(self, fault: Fault) -> str:
         """The fault with its place in front: ``FILE:LINE: key.path: problem``."""
+        for path, part in self.parts.items():
+            if fault.path[: len(path)] == path:
+                return part.sentence(fault)
         line = self.line(fault.path)
         where = f"{self.file}:{line}" if self.file and line is not None else self.file
         return ": ".join(part for part in (where, path_text(fault.path), fault.problem) if part)

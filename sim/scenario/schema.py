@@ -1,8 +1,9 @@
 """The structure of a scenario, by the JSON Schema that ships with the package, as sentences about key paths.
 
-``Scenario.from_dict`` asks it first. The schema's own keyword ``accepted`` holds what an error says is accepted;
-unions are written with ``if`` so that an error names the leaf that is wrong, not that no branch fits.
-Left out: what a structure cannot say (which tools exist, what overlaps); ``checks`` does that.
+``Scenario.from_dict`` asks it first, and ``agent_file`` about the schema of its own. The schema's own keyword
+``accepted`` holds what an error says is accepted; unions are written with ``if`` so that an error names the leaf that
+is wrong, not that no branch fits. Left out: what a structure cannot say (which tools exist, what overlaps); ``checks``
+does that.
 """
 
 from __future__ import annotations
@@ -20,24 +21,31 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-__all__ = ["scenario_schema", "show", "structure_faults"]
+__all__ = ["AGENT", "SCENARIO", "scenario_schema", "show", "structure_faults"]
+
+SCENARIO = "schema.json"
+AGENT = "agent.schema.json"
 
 _SHOWN_CHARS = 60
 _TYPES = {"object": "a mapping", "array": "a list", "string": "a text", "boolean": "true or false"}
 _UNITS = 'a number with a unit: us, ms, s, min or h (such as "400ms" or "1.2s")'
 
 
-@cache
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of scenario files, draft 2020-12."""
-    text = files("bargein.sim.scenario").joinpath("schema.json").read_text(encoding="utf-8")
+    return _schema(SCENARIO)
+
+
+@cache
+def _schema(name: str) -> dict[str, Any]:
+    text = files("bargein.sim.scenario").joinpath(name).read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
 
 
-def structure_faults(data: Any) -> list[Fault]:
-    """Everything about the data that the schema refuses; empty where it fits."""
-    return [fault for error in _validator().iter_errors(data) for fault in _faults(error)]
+def structure_faults(data: Any, schema: str = SCENARIO) -> list[Fault]:
+    """Everything about the data that a schema of this package refuses; empty where it fits."""
+    return [fault for error in _validator(schema).iter_errors(data) for fault in _faults(error)]
 
 
 def show(value: Any) -> str:
@@ -51,10 +59,10 @@ def show(value: Any) -> str:
 
 
 @cache
-def _validator() -> Validator:
+def _validator(schema: str) -> Validator:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(scenario_schema())
+    return Draft202012Validator(_schema(schema))
 
 
 def _faults(error: ValidationError) -> list[Fault]:

@@ -5,7 +5,7 @@ Part of the scenario model; ``model`` gathers it. Left out: answering; the scrip
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from bargein.models.latency import Constant, Latency
@@ -13,6 +13,9 @@ from bargein.sim.scenario.codec import read_fields, read_value, write, write_fie
 from bargein.sim.scenario.places import Path
 
 __all__ = ["Behaviour", "Call", "Delta", "Llm", "ResultWhen", "Round", "Rule", "When"]
+
+_STREAMS = ("ttft", "delta", "fragments", "wire", "quirks", "chunking", "profile")
+"""The keys of a script that say how it streams, whatever it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Round:
         fragments: how the arguments of calls stream: ``whole``, ``interleaved``, or so many bytes at a time.
         finish: the finish reason, where it is not the one that follows from the calls.
         error: the provider fails with this text, after what it has streamed.
+        reasoning: what it thinks first, where a wire shows that; it is streamed and never spoken.
     """
 
     expect_user: str | None = None
@@ -77,6 +81,7 @@ class Round:
     fragments: str | int | None = None
     finish: str | None = None
     error: str | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +167,15 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Llm:
-    """The script: ``rounds``, or ``rules`` with an optional ``else``, or a ``behaviour``; and how it streams."""
+    """The script: ``rounds``, or ``rules`` with an optional ``else``, or a ``behaviour``; and how it streams.
+
+    Attributes:
+        wire: the vendor whose bytes requests and answers travel as; plain deltas without one.
+        quirks: what this vendor does, by name.
+        chunking: how its bytes arrive: ``event``, ``answer``, or in pieces of so many bytes.
+        profile: a way of real models in which the script's answers are changed, by name.
+        cassette: recorded answers in place of a script, a path inside the scenario's folder.
+    """
 
     rounds: tuple[Round, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -171,6 +184,16 @@ class Llm:
     ttft: Latency = field(default=Constant(350_000))
     delta: Delta = Delta()
     fragments: str | int = "whole"
+    wire: str | None = None
+    quirks: tuple[str, ...] = ()
+    chunking: str | int = "event"
+    profile: str | None = None
+    cassette: str | None = None
+
+    @property
+    def scripted(self) -> bool:
+        """Whether it says itself what the model answers."""
+        return bool(self.rounds or self.rules or self.else_ or self.behaviour)
 
     @classmethod
     def from_value(cls, data: Any, path: Path = ()) -> Self:
@@ -179,15 +202,10 @@ class Llm:
             return cls._from_list(data, path)
         if "behaviour" not in data:
             return read_fields(cls, data, path)
-        rest = {key: value for key, value in data.items() if key in ("ttft", "delta", "fragments")}
+        rest = {key: value for key, value in data.items() if key in _STREAMS}
         own = {key: value for key, value in data.items() if key not in rest}
         streamed = read_fields(cls, rest, path)
-        return cls(
-            behaviour=read_fields(Behaviour, own, path),
-            ttft=streamed.ttft,
-            delta=streamed.delta,
-            fragments=streamed.fragments,
-        )
+        return replace(streamed, behaviour=read_fields(Behaviour, own, path))
 
     @classmethod
     def _from_list(cls, data: list[Any], path: Path) -> Self:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from bargein.models.apps.clock import DEFAULT_START
 from bargein.models.latency import Constant, Latency
 
-__all__ = ["Acoustics", "Echo", "LateFinal", "Noise", "Session", "Stt", "Tts", "Vad"]
+__all__ = ["Acoustics", "Echo", "LateFinal", "Noise", "S2s", "Session", "Stt", "Tts", "Vad"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,30 @@ class Tts:
     speed: int | float = 4
     voice: str = "agent"
     missing_clips: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class S2s:
+    """Speech to speech: one provider that hears, thinks and speaks, in place of ``stt`` and ``tts``.
+
+    The script of ``llm`` says what it answers; ``agent.turn`` is its detector's; ``tts`` still gives the voice, and says
+    fillers and the fallback, which no provider does.
+
+    Attributes:
+        provider: whose wire: ``gemini_live`` or ``realtime``.
+        latency: of each message, either way.
+        audio_speed: audio comes this many times faster than it plays.
+        turn_delay_us: how much later than the rest its messages about the user's turns come.
+        transcript: from the end of a turn to its transcript, where that is not at once.
+        turns: who asks for the answer to a turn and stops one that is interrupted: the ``provider`` or the ``client``.
+    """
+
+    provider: str
+    latency: Latency = field(default=Constant(50_000))
+    audio_speed: int | float = 4
+    turn_delay_us: int = 0
+    transcript: Latency = field(default=Constant(0))
+    turns: str = "provider"
 
 
 @dataclass(frozen=True, slots=True)

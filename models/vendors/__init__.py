@@ -1,0 +1,1 @@
+"""The other end of each wire: scripted answers as the bytes that a vendor would send."""

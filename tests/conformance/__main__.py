@@ -1,0 +1,8 @@
+"""``python -m tests.conformance``: what the recordings say, a line a file and a total."""
+
+from __future__ import annotations
+
+from tests.conformance.report import lines
+
+if __name__ == "__main__":
+    print("\n".join(lines()))
