@@ -79,6 +79,19 @@ def test_an_unkept_promise_ends_the_turn_without_a_run() -> None:
     assert result.violations == []
 
 
+def test_a_promise_of_an_earlier_turn_does_not_hold_the_next_one_back() -> None:
+    data = SCENARIOS["S4"](SHAPES["plain"])[0]
+    later = {"say": "Three, then.", "at": "8s", "level": "decision", "for": "500ms"}
+    rounds = [*data["llm"]["rounds"], {"calls": [{"get_forecast": {"days": 3}}]}, {"text": "All sunny."}]
+
+    result = sim.run(
+        {**data, "caller": [*data["caller"], later], "llm": {"profile": "unkept_promise", "rounds": rounds}}
+    )
+
+    assert result.heard == [PROMISED, "All sunny."]
+    assert _runs(result) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"), [("S1", "0 cities were looked up; wanted 3"), ("S5", "the order was never looked up")]
 )

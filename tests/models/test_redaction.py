@@ -64,6 +64,16 @@ def test_texts_of_two_calls_are_not_read_as_one() -> None:
     assert _pieces(NUMBER, (1, calls[0]), (2, calls[1].replace(b":1", b":0")))[1][1].endswith(b'"args":""}]}\n\n')
 
 
+def test_a_call_is_followed_by_its_index_wherever_it_stands_in_a_list() -> None:
+    both = b'data: {"calls":[{"index":0,"args":"x"},{"index":1,"args":"555-"}]}\n\n'
+    alone = b'data: {"calls":[{"index":1,"args":"0100"}]}\n\n'
+
+    assert _pieces(NUMBER, (1, both), (2, alone)) == (
+        (1, b'data: {"calls":[{"index":0,"args":"x"},{"index":1,"args":"[redacted]"}]}\n\n'),
+        (2, b'data: {"calls":[{"index":1,"args":""}]}\n\n'),
+    )
+
+
 def test_an_answer_without_a_match_stays_as_it_is_to_the_byte() -> None:
     odd = (1, b'\xef\xbb\xbf: hi\r\ndata: {"a" : "b"}\r'), (4, b"\n\r\nda"), (4, b"ta: \xff")
 

@@ -87,7 +87,7 @@ def test_all_results_are_one_message_and_asking_to_go_on_is_none() -> None:
         {"id": "c2", "name": "weather", "response": {"error": "gone"}},
     ]
     assert wire.accept(message) == [results]
-    assert wire.encode(CreateResponse("t1.2")) == wire.encode(CancelResponse()) == []
+    assert wire.encode(CreateResponse("t1.2")) == wire.encode(CancelResponse("response_1")) == []
 
 
 def test_answers_that_nothing_is_to_be_said_on_are_silent() -> None:

@@ -33,7 +33,7 @@ COMMANDS: dict[str, Any] = {
     "session.update": Configure("Be brief.", (TOOL,), True),
     "conversation.item.create": Note("It is done."),
     "response.create": CreateResponse("t1.2"),
-    "response.cancel": CancelResponse(),
+    "response.cancel": CancelResponse("r1"),
     "conversation.item.truncate": TruncateItem("i1", 340),
     "conversation.item.delete": DeleteItem("i1"),
 }

@@ -95,14 +95,14 @@ def test_a_client_that_takes_the_turns_has_to_ask_and_to_cancel() -> None:
     rig.clock.run(120_000)
     rig.server.speech_started(120_000)
     assert [name for _, name in rig.kinds()][-1] == "SpeechStarted"
-    rig.server.take(CancelResponse())
+    rig.server.take(CancelResponse("resp_1"))
     assert rig.kinds() == [(120_000, "ResponseEnded")]
 
 
 def test_it_refuses_what_real_ones_refuse() -> None:
     rig = Rig(Round(text="Hello."), Round(text="Again."))
     server = rig.server
-    server.take(CancelResponse())
+    server.take(CancelResponse("resp_1"))
     server.speech_stopped(0, "Hi.")
     server.take(CreateResponse("a"))
     rig.clock.run()
