@@ -1,0 +1,1 @@
+"""Live providers: servers that hear, think and speak, each behind the wire of one vendor."""
