@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +222,33 @@ def test_scenarios_lists_each_built_in_on_a_line_that_begins_with_its_name() -> 
     lines = ran.stdout.splitlines()
     assert [line.split("  ")[0] for line in lines] == list(sim.scenarios())
     assert [line.split(maxsplit=1)[1] for line in lines] == [sim.load(name).about for name in sim.scenarios()]
+
+
+KINDS = sorted((sim.load(name).kind or "", name) for name in sim.scenarios() if sim.load(name).kind)
+
+
+def test_scenarios_by_kind_list_the_kind_first_and_leave_out_those_about_no_fault() -> None:
+    ran = bargein("scenarios", "--kind")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    told = [(kind, name, sim.load(name).about) for kind, name in KINDS]
+    assert [tuple(re.split(" {2,}", line, maxsplit=2)) for line in ran.stdout.splitlines()] == told
+    assert len({kind for kind, _ in KINDS}) >= 15
+
+
+@pytest.mark.parametrize("kind", ["tool-result-lost", "consent"])
+def test_scenarios_of_one_kind_are_those_of_it_alone(kind: str) -> None:
+    ran = bargein("scenarios", "--kind", kind)
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    named = [tuple(line.split()[:2]) for line in ran.stdout.splitlines()]
+    assert named == [each for each in KINDS if each[0] == kind] != []
+
+
+def test_a_kind_that_no_scenario_has_is_named_with_the_nearest() -> None:
+    ran = bargein("scenarios", "--kind", "tool-result-last")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.startswith('unknown kind "tool-result-last"')
+    assert "tool-result-lost" in ran.stderr
 
 
 def test_check_names_each_file_that_is_right_and_every_fault_of_the_others() -> None:

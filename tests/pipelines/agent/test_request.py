@@ -65,9 +65,7 @@ def test_deriving_twice_gives_equal_requests_and_changes_nothing() -> None:
     ("budget", "kept"),
     [
         (80, [0, 1, 2, 3, 4, 5, 6, 7]),
-        (79, [1, 2, 3, 4, 5, 6, 7]),
-        (69, [4, 5, 6, 7]),  # the call and both its answers go together
-        (39, [5, 6, 7]),
+        (79, [5, 6, 7]),  # what the user said goes with all that answers it
         (29, [5, 6, 7]),  # what the user said last and the exchange under way always stay
         (0, [5, 6, 7]),
     ],
@@ -77,12 +75,22 @@ def test_the_oldest_exchanges_are_left_out_whole(budget: int, kept: list[int]) -
     assert list(request.messages) == [TALK[at] for at in kept]
 
 
+def test_of_a_long_turn_the_oldest_rounds_are_left_out_whole() -> None:
+    rounds = [assistant("", (ToolCall(f"t1.{n}", "book", {}), ToolCall(f"t1.{n + 1}", "book", {}))) for n in (0, 2, 4)]
+    answers = [(tool_answer(f"t1.{n}", "yes"), tool_answer(f"t1.{n + 1}", "no")) for n in (0, 2, 4)]
+    talk = [user("one"), *(each for n in range(3) for each in (rounds[n], *answers[n]))]
+
+    request = derive_request(AgentSettings(max_context_tokens=70), talk, [], Flat())
+
+    assert list(request.messages) == [talk[0], *talk[4:]]
+
+
 def test_the_default_estimate_bounds_a_request() -> None:
     costs = [CharsPerToken().tokens(message) for message in TALK]
     fits = AgentSettings(max_context_tokens=sum(costs))
     assert len(derive_request(fits, TALK, []).messages) == len(TALK)
     short = AgentSettings(max_context_tokens=sum(costs) - 1)
-    assert list(derive_request(short, TALK, []).messages) == TALK[1:]
+    assert list(derive_request(short, TALK, []).messages) == TALK[5:]
 
 
 def test_what_the_user_said_last_is_found_over_later_messages() -> None:
