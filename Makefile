@@ -1,11 +1,12 @@
-# bargein: the four things one does here. Everything runs from .venv, which the first command makes.
+# bargein: what one does here. Everything runs from .venv, which the first command makes.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
+EXTRAS ?= test
 
-.PHONY: demo test lint types bench fixtures clean
+.PHONY: demo test lint types notebooks bench fixtures clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bargein demo
@@ -24,6 +25,10 @@ types: $(VENV)/.tested
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target build/types .
 	MYPYPATH=build/types $(BIN)/mypy --config-file pyproject.toml -p bargein.sim -p bargein.models -p bargein.pipelines
 
+# Every cell, over all callers, and the outputs written back; make test runs the same with fewer callers.
+notebooks: $(VENV)/.tested
+	$(BIN)/python -m notebooks.run_notebooks
+
 bench: $(VENV)/.tested
 	$(BIN)/python -m tests.bench
 
@@ -39,7 +44,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.tested: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' wheel -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' wheel -e '.[$(EXTRAS)]'
 	touch $@ $(VENV)/.installed
 
 clean:

@@ -56,6 +56,8 @@ class CallerSession(Protocol):
     epoch: int
     timeline: Timeline
     clock: Clock
+    over: bool
+    """Whether the call has ended; it may still be written down somewhere."""
 
     def caller_speaks(self, line: Recording, first_sample: int) -> None: ...
     def caller_decides(self, text: str, duration_us: int) -> None: ...
@@ -91,6 +93,11 @@ class ScriptedCaller:
     def exhausted(self) -> bool:
         """Whether the caller will do nothing more unless an event that a line waits for happens."""
         return self._busy == 0
+
+    def adopt(self, lines: Sequence[CallerLine], recordings: Sequence[Recording | None]) -> None:
+        """Say other things in the lines that have not begun; when they are said stays."""
+        self._lines = lines
+        self._recordings = recordings
 
     def start(self, session: CallerSession) -> None:
         """Time the lines that have an instant, and wait for the events of the others."""
@@ -132,6 +139,8 @@ class ScriptedCaller:
     def _speak(self, number: int) -> None:
         session = self._session
         assert session is not None
+        if session.over:
+            return
         line, recording = self._lines[number - 1], self._recordings[number - 1]
         if recording is None:
             self._busy -= 1
@@ -161,6 +170,8 @@ class ScriptedCaller:
     def _fall_silent(self, number: int) -> None:
         session = self._session
         assert session is not None
+        if session.over:
+            return
         self._busy -= 1
         session.timeline.add("caller.ended", session.epoch, number)
         session.poke()

@@ -72,6 +72,10 @@ class _Declared:
     takes_context: bool
 
 
+_SCHEMAS = ToolRegistry()
+"""Holds no tool. What is forked from it shares compiled schemas: tools made anew for each session compile none."""
+
+
 class Tools:
     """Tools made of Python functions.
 
@@ -88,7 +92,7 @@ class Tools:
     def __init__(self) -> None:
         self._declared: dict[str, _Declared] = {}
         self._included: list[Tools] = []
-        self._checked = ToolRegistry()
+        self._checked = _SCHEMAS.fork()
 
     # -- declaring ----------------------------------------------------------------------------------------
 

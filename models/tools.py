@@ -64,6 +64,10 @@ class ScriptedTool:
         self._stream = stream
         self.runs = 0
 
+    def adopt(self, plan: Callable[[int], RunPlan]) -> None:
+        """Do otherwise in the runs that are still to start."""
+        self._plan = plan
+
     def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
         """Run once (``effects.Handler``)."""
         self.runs += 1

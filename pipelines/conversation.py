@@ -46,6 +46,11 @@ class Conversation:
 
     # -- pushing ------------------------------------------------------------------------------------------
 
+    def recall(self, messages: Sequence[Message]) -> None:
+        """What was said in earlier calls, before anything of this one."""
+        for message in messages:
+            self._push_as("memory", message)
+
     def push_user(self, text: str) -> None:
         """The user's message, which opens a turn."""
         self.user_message = self.context.push(user(text))

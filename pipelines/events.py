@@ -43,6 +43,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "context.truncated": ("message", "text"),
     "context.removed": ("message",),
     "context.filled": ("message", "text"),  # the words of a user message, which were not known yet
+    # what is remembered of earlier calls, and of this one
+    "memory.loaded": ("messages",),  # counts
+    "memory.appended": ("messages",),
+    "memory.failed": ("operation", "reason"),  # load or append
     # tools
     "tools.started": ("round", "calls"),
     "tools.ended": ("round", "results", "notes", "budget_exhausted"),

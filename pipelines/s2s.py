@@ -1,10 +1,10 @@
 """The speech-to-speech stage: one provider in the place of recogniser, model and voice.
 
-To the runner it is the model (a handler of completions on the effect bus), to the session it is the turn detector, and
-what it receives reaches the ear through the speech stage like any other voice. So the rounds, the tool engine, fillers,
-the playout and the context are those of every session. A round asks the provider to go on: results in call order, then
-one request for a response, held back while another is active. The first response of a turn is the provider's own where
-it answers by itself.
+To the runner it is the model (a handler of completions on the effect bus), it tells the session of the user's turns,
+and what it receives reaches the ear through the speech stage like any other voice. So the rounds, the tool engine,
+fillers, the playout and the context are those of every session. A round asks the provider to go on: results in call
+order, then one request for a response, held back while another is active. The first response of a turn is the
+provider's own where it answers by itself.
 
 Ties: content that is there when a round begins is delivered on its instant, in order. Left out: the wire (a model's),
 the user's turns (``s2s_turns``), the audio's way (``s2s_voice``), and which calls were answered (``s2s_calls``).
@@ -38,12 +38,10 @@ from bargein.pipelines.agent.live import (
 from bargein.pipelines.agent.live_ports import LiveProvider
 from bargein.pipelines.agent.messages import Message, Role
 from bargein.pipelines.agent.request import Request
-from bargein.pipelines.ports import Edge
 from bargein.pipelines.s2s_calls import WireCalls
 from bargein.pipelines.s2s_responses import LiveResponse
 from bargein.pipelines.s2s_turns import LiveSession, UserTurns
 from bargein.pipelines.s2s_voice import LiveVoice
-from bargein.pipelines.settings import TurnSettings
 from bargein.sim.effects.bus import Effect, Outcome, Status
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order
@@ -154,11 +152,12 @@ class S2sStage:
             case SpeechStarted():
                 self.users.speech_started(event)
             case SpeechStopped():
-                self.users.open(event.turn)
+                self.users.speech_stopped(event)
             case Transcript():
                 self.users.transcribed(event)
             case CallsCancelled():
-                self._calls.withdrawn(event.calls)
+                for text in self._calls.withdrawn(event.calls):
+                    self._provider.send(Note(text))
             case Refused():
                 self._on_refused(event)
 
@@ -247,7 +246,7 @@ class S2sStage:
         response.dead = True
         response.effect = None
         if not response.ended and not self._stopped_by_provider:
-            self._provider.send(CancelResponse())
+            self._provider.send(CancelResponse(response.id))
 
     # -- responses, as they come in -----------------------------------------------------------------------
 
@@ -274,8 +273,8 @@ class S2sStage:
         if response.dead:
             self._bury_one(response, event)
         elif response.ended:
-            assert type(event) is CallReady, "a provider says nothing after the end of a response"
-            self._extra.append(event)
+            if type(event) is CallReady:
+                self._extra.append(event)
         else:
             self._pass_on(response, event)
 
@@ -356,6 +355,8 @@ class S2sStage:
         """
         self._voice.drop()
         self._extra.clear()
+        if self._provider.continues:
+            self._requested = ""  # what it was to go on with is over, and no response will say so
         results, _ = self._calls.untold([message for message in messages if not message.tells])
         self._send_results(results, quiet=True)
         fresh = () if self._own is None else self._own.held_calls
@@ -387,38 +388,8 @@ class S2sStage:
                 self.stats.deleted += 1
             self._provider.send(command)
 
-    # -- the stage as the turn detector -------------------------------------------------------------------
-
-    @property
-    def idle(self) -> bool:
-        """Whether nobody is heard and nothing is under way."""
-        return self._provider.idle and not self.users.opening
-
-    @property
-    def hearing(self) -> bool:
-        """Whether the caller is speaking, as far as the provider hears."""
-        return self._provider.hearing
-
     def waits(self) -> list[str]:
         """What is waited for, in words; the report of a stuck session shows it."""
         if self._wanted is not None:
             return ["a round waits for the provider's response"]
         return [] if self._active is None else [f"response {self._active.id} is not complete"]
-
-    def on_edge(self, edge: Edge) -> None:
-        """The caller's sound begins or ends; it is the provider who makes something of it."""
-        self._provider.hear(edge)
-
-    def place(self, text: str, duration_us: int) -> None:
-        """The caller speaks without audio: the provider hears exactly so."""
-        self._provider.place(text, duration_us)
-
-    def bot_changed(self) -> None:
-        """The provider hears for itself whom it interrupts."""
-
-    def adopt(self, settings: TurnSettings) -> None:
-        """The provider's detector keeps the settings that it was connected with."""
-
-    def stop(self) -> None:
-        """The session is over: nothing more is heard."""
-        self._provider.stop()

@@ -7,11 +7,12 @@ the provider has been told. Left out: what an answer says (``tools.engine``) and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from json import loads
 
 from bargein.pipelines.agent.live import CallReady, CallResult
 from bargein.pipelines.agent.messages import Message, Role
 from bargein.pipelines.tools.results import ErrorKind, error
-from bargein.pipelines.wordings import INTERRUPTED
+from bargein.pipelines.wordings import INTERRUPTED, LATE_NOTE
 
 __all__ = ["WireCalls"]
 
@@ -25,16 +26,27 @@ class WireCalls:
     def __init__(self) -> None:
         self._open: dict[str, str] = {}  # provider id to tool, unanswered, in the order of asking
         self._wire_ids: dict[str, str] = {}  # internal id to provider id
+        self._answered: dict[str, CallResult] = {}
         self._told: dict[str, None] = {}  # calls whose late note was sent
 
     def asked(self, call: CallReady) -> None:
         """The provider asks for a call."""
         self._open[call.call] = call.name
 
-    def withdrawn(self, calls: Sequence[str]) -> None:
-        """The provider does not want these answered any more."""
+    def withdrawn(self, calls: Sequence[str]) -> list[str]:
+        """The provider does not want these answered any more.
+
+        Returns:
+            Notes on those that were answered already: the answer was on its way, and the provider passes it over, so
+            that it would ask for the same effect again.
+        """
+        notes = []
         for call in calls:
             self._open.pop(call, None)
+            answer = self._answered.pop(call, None)
+            if answer is not None and not _is_interrupted(answer):
+                notes.append(LATE_NOTE.format(tool=answer.name, call=call, content=answer.content))
+        return notes
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -52,7 +64,9 @@ class WireCalls:
                 answer = message.result
                 wire_id = self._wire_ids.get(answer.call_id, "")
                 if wire_id in self._open:
-                    results.append(CallResult(wire_id, self._open.pop(wire_id), answer.content, answer.is_error))
+                    result = CallResult(wire_id, self._open.pop(wire_id), answer.content, answer.is_error)
+                    self._answered[wire_id] = result
+                    results.append(result)
             elif message.tells and message.tells not in self._told:
                 self._told[message.tells] = None
                 wire_id = self._wire_ids.get(message.tells, "")
@@ -69,3 +83,8 @@ class WireCalls:
                 answer = error(ErrorKind.INTERRUPTED, tool, INTERRUPTED)
                 answers.append(CallResult(call, tool, answer.content, answer.is_error))
         return answers
+
+
+def _is_interrupted(answer: CallResult) -> bool:
+    """Whether the answer tells nothing of how the call went."""
+    return answer.is_error and bool(loads(answer.content)["error"] == ErrorKind.INTERRUPTED)

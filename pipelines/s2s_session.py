@@ -15,6 +15,7 @@ from bargein.pipelines.agent.live import Configure
 from bargein.pipelines.agent.live_ports import LiveProvider
 from bargein.pipelines.response_stream import model_key
 from bargein.pipelines.s2s import S2sStage
+from bargein.pipelines.s2s_turns import ProviderTurns
 from bargein.pipelines.s2s_voice import LiveVoice
 from bargein.pipelines.session import VoiceSession, World
 from bargein.pipelines.settings import SessionSettings
@@ -69,7 +70,9 @@ class S2sSession(VoiceSession):
         super()._build_stages(replace(world, synthesizer=self._voice))
 
     def _turn_taking(self, world: World) -> TurnTaking:
-        return self.live
+        assert isinstance(world, LiveWorld)
+        assert world.provider is not None
+        return ProviderTurns(world.provider, self.live.users, self.live.waits)
 
     def start(self) -> None:
         """Connect, and set the provider's session up."""
@@ -107,6 +110,7 @@ class S2sSession(VoiceSession):
     def fill_turn(self, number: int) -> None:
         """The words of a turn that has its message already have come."""
         if number in self._numbers:
+            self.timeline.add("stt.final", self.epoch, number, self.live.users.words_of(number))
             self._say_next()
         elif number in self._message_of:
             mid, numbers = self._message_of[number]

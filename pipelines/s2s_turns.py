@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from bargein.pipelines.agent.live import SpeechStarted, Transcript
+from bargein.pipelines.agent.live import SpeechStarted, SpeechStopped, Transcript
+from bargein.pipelines.agent.live_ports import LiveProvider
+from bargein.pipelines.ports import Edge
+from bargein.pipelines.settings import TurnSettings
 from bargein.sim.kernel.clock import Clock, Order
 from bargein.sim.kernel.timeline import Timeline
 
-__all__ = ["LiveSession", "UserTurns"]
+__all__ = ["LiveSession", "ProviderTurns", "UserTurns"]
 
 
 class LiveSession(Protocol):
@@ -90,6 +93,12 @@ class UserTurns:
         if self._session.active:
             self._interrupt(self._clock.now if event.at_us is None else event.at_us)
 
+    def speech_stopped(self, event: SpeechStopped) -> None:
+        """The provider has decided that a turn has ended."""
+        if event.turn > self.opened and event.at_us is not None:
+            self._timeline.add("turn.ended", self._session.epoch, event.at_us)
+        self.open(event.turn)
+
     def open(self, number: int) -> None:
         """Open a turn, unless something else has told of it before."""
         if number > self.opened:
@@ -108,3 +117,44 @@ class UserTurns:
             self._timeline.add("stt.final", self._session.epoch, event.turn, event.text)
         else:
             self._session.fill_turn(event.turn)
+
+
+class ProviderTurns:
+    """The provider in the place of the turn detector (``turn_detector.TurnTaking``): it hears the caller and decides.
+
+    Args:
+        waits: what is waited for, in words.
+    """
+
+    def __init__(self, provider: LiveProvider, users: UserTurns, waits: Callable[[], list[str]]) -> None:
+        self._provider = provider
+        self._users = users
+        self.waits = waits
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is heard and nothing is under way."""
+        return self._provider.idle and not self._users.opening
+
+    @property
+    def hearing(self) -> bool:
+        """Whether the caller is speaking, as far as the provider hears."""
+        return self._provider.hearing
+
+    def on_edge(self, edge: Edge) -> None:
+        """The caller's sound begins or ends; it is the provider who makes something of it."""
+        self._provider.hear(edge)
+
+    def place(self, text: str, duration_us: int) -> None:
+        """The caller speaks without audio: the provider hears exactly so."""
+        self._provider.place(text, duration_us)
+
+    def bot_changed(self) -> None:
+        """The provider hears for itself whom it interrupts."""
+
+    def adopt(self, settings: TurnSettings) -> None:
+        """The provider's detector keeps the settings that it was connected with."""
+
+    def stop(self) -> None:
+        """The session is over: nothing more is heard."""
+        self._provider.stop()

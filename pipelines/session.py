@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from bargein.pipelines.agent.memory import Remembers
 from bargein.pipelines.audio_in import AudioIn
 from bargein.pipelines.conversation import Conversation
 from bargein.pipelines.events import KINDS
@@ -23,6 +24,7 @@ from bargein.pipelines.playout_book import PlayoutBook, Utterance
 from bargein.pipelines.ports import ClipStore, EchoPath, Heard, Room, SpeechDetector, Synthesizer, Transcriber
 from bargein.pipelines.response_stream import ModelPort
 from bargein.pipelines.round_metrics import TurnRecorder
+from bargein.pipelines.session_memory import SessionMemory
 from bargein.pipelines.settings import SessionSettings
 from bargein.pipelines.speaker import Speaker
 from bargein.pipelines.tools.engine import ToolEngine
@@ -108,6 +110,7 @@ class VoiceSession:
         self._leaving = False  # the agent hangs up when it has nothing more to say
         self._ending = ""
         self._poke: Timer | None = None
+        self.memory: SessionMemory | None = None
         self._build_stages(world)
         for ended in ("tool.finished", "tool.dropped"):
             self.timeline.watch(ended, self._on_tool_over)
@@ -180,12 +183,18 @@ class VoiceSession:
         self.start()
         self.go_on()
 
+    def remember(self, remembers: Remembers) -> None:
+        """Have the call remember a conversation; before it starts."""
+        self.memory = SessionMemory(self.clock, self.bus, self.timeline, self.conversation, remembers)
+
     def start(self) -> None:
         """Connect; nothing of what comes of it has happened yet."""
         self.clock.call_at(self._max_duration_us, Order.INTERRUPTION, self._time_out)
         self.audio_in.start()
         self._script.start(self)
         self.timeline.add("session.started", 0)
+        if self.memory is not None:
+            self.memory.begin(self._recalled)
         self.poke()
 
     def go_on(self) -> None:
@@ -205,12 +214,22 @@ class VoiceSession:
         if self._next_turn is not None:
             text, segments = f"{self._next_turn[0]} {text}", self._next_turn[1] + segments
         self._next_turn = (text, segments)
-        if self._halted:
-            return  # the cut is on its way; the turn follows it
+        if self._halted or self._recalling:
+            return  # the cut, or what was said in earlier calls, is on its way; the turn follows it
         if self.active:
             self._halt(Cause.REPLACED)
         else:
             self._begin_turn()
+
+    @property
+    def _recalling(self) -> bool:
+        return self.memory is not None and self.memory.loading
+
+    def _recalled(self) -> None:
+        """What was said in earlier calls is there, or will not be; a turn that was waiting for it begins."""
+        if self._next_turn is not None and not self._ending:
+            self._begin_turn()
+        self.poke()
 
     def _begin_turn(self) -> None:
         assert self._next_turn is not None
@@ -235,7 +254,7 @@ class VoiceSession:
 
     def expect_turn(self, text: str) -> None:
         """The user seems to have finished: where speculation is on, ask the model ahead of the turn."""
-        if self.settings.speculation and not (self.active or self._halted or self._ending):
+        if self.settings.speculation and not (self.active or self._halted or self._recalling or self._ending):
             self.runner.guesses.make(self.epoch + 1 if self._has_user else self.epoch, text)
 
     def expect_more(self) -> None:
@@ -355,7 +374,7 @@ class VoiceSession:
 
     def _look(self, _: object) -> None:
         self._poke = None
-        if self._ending or self._halted:
+        if self._ending or self._halted or self._recalling:
             return
         if self._leaving and not self.active:
             self.hang_up("agent_hung_up")
@@ -374,13 +393,19 @@ class VoiceSession:
             self._end()
 
     def _end(self) -> None:
-        """Close the session: stop what runs, tell what is known, record the end."""
+        """Close the session: stop what runs, tell what is known, have it remembered, record the end."""
         self.over = True
         self.audio_in.stop()
         self.turns.stop()
         self.engine.close()
         self.conversation.settle()
         self._tell_late_results()
+        if self.memory is None:
+            self._ended()
+        else:
+            self.memory.settle(self._ended)
+
+    def _ended(self) -> None:
         self.timeline.add("session.ended", self.epoch, self._ending)
         self.clock.stop()
 

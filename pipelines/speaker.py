@@ -27,12 +27,16 @@ class Speaker:
     Args:
         book: numbers the responses and takes the cues for clips.
         speech: the stage's inbox.
+
+    Attributes:
+        offer: puts one item into the inbox if there is room now, and says whether there was.
     """
 
     def __init__(self, timeline: Timeline, book: PlayoutBook, speech: Channel[SpeechItem]) -> None:
         self._timeline = timeline
         self._book = book
         self._speech = speech
+        self.offer = speech.offer
 
     def begin(self, epoch: int, source: Source, clip: str | None = None) -> int:
         """Announce a response to the playout book, with the clip that can say it.
@@ -46,10 +50,6 @@ class Speaker:
             self._timeline.add("clip.cued", epoch, ordinal, clip)
         self._timeline.add("response.started", epoch, ordinal, source)
         return ordinal
-
-    def offer(self, item: SpeechItem) -> bool:
-        """Put one item if there is room now."""
-        return self._speech.offer(item)
 
     def put(self, token: CancelToken, item: SpeechItem) -> Steps:
         """Put one item, waiting while the stage is full; given up when ``token`` is cancelled."""

@@ -296,6 +296,8 @@ class TurnDetector:
         self._clock.call_in(duration_us, Order.TIMER, self._end_placed, text)
 
     def _end_placed(self, text: str) -> None:
+        if not self._placed:
+            return  # the session is over
         self._placed -= 1
         self._segments += 1
         epoch = self._bot.epoch

@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "ALREADY_DONE",
     "ALREADY_REPORTED",
+    "AUGMENTATION_SEPARATOR",
     "CONFIRMATION_REQUIRED",
     "CONFIRM_EXPIRED",
     "CONFIRM_NOT_REPLIED",
@@ -18,6 +19,7 @@ __all__ = [
     "CONFIRM_UNKNOWN",
     "DEFAULT_FALLBACK_TEXT",
     "DEFAULT_FILLER_TEXT",
+    "INVALID_PEER",
     "INVALID_TOOL_CALL",
     "IN_FLIGHT_DUPLICATE",
     "LATE_NOTE",
@@ -26,10 +28,19 @@ __all__ = [
     "LINK_FULL",
     "LINK_OUTCOME_UNKNOWN",
     "LINK_QUEUE_FULL",
+    "MISSING_FIELD_REPROMPT",
+    "NO_ANSWER",
     "ORPHAN_IN_FLIGHT",
+    "OUTPUT_TOOL",
+    "OUTPUT_TOOL_AUGMENTATION",
+    "OUTPUT_TOOL_DESCRIPTION",
+    "PROMPTED_AUGMENTATION",
+    "RESULT_LIMIT_MARKER",
+    "TEXT_REPROMPT",
     "TOOL_PANICKED",
     "TRUNCATION_MARKER",
     "UNKNOWN_TOOL_NAME",
+    "WRONG_FAMILY",
 ]
 
 # -- to the caller --------------------------------------------------------------------------------------------
@@ -99,3 +110,38 @@ CONFIRM_NOT_REPLIED = "the user has not replied since you asked"
 CONFIRM_UNKNOWN = "no action is waiting under this call_id; it is unknown, was confirmed before, or was cleared"
 CONFIRM_EXPIRED = "the request has expired; ask the user again"
 CONFIRM_STALE = "the request belongs to a later turn than this confirmation"
+
+# -- to the model: agent runs ---------------------------------------------------------------------------------------
+
+OUTPUT_TOOL = "final_result"
+"""The tool through which a run's structured answer comes; numbered where the name is taken."""
+OUTPUT_TOOL_DESCRIPTION = (
+    "Call this tool exactly once with your final answer when you are done. Its arguments are the structured result "
+    "and must satisfy the output schema."
+)
+OUTPUT_TOOL_AUGMENTATION = (
+    "When you have gathered enough information to answer, call the `{name}` tool exactly once with your final "
+    "answer. Its arguments are the structured result and must satisfy the required schema. Do not return the final "
+    "answer as plain text."
+)
+PROMPTED_AUGMENTATION = (
+    "Respond with ONLY a single JSON object that conforms to this JSON Schema. Do not include any prose, "
+    "explanation, or markdown code fences."
+)
+AUGMENTATION_SEPARATOR = "\n\n"
+TEXT_REPROMPT = (
+    "Provide your final answer by calling the `{name}` tool with the structured result as its arguments, "
+    "not as plain text."
+)
+MISSING_FIELD_REPROMPT = (
+    "The `{name}` arguments were missing required field(s): {fields}. Call `{name}` again with every required field."
+)
+INVALID_PEER = "Tool not executed because another tool call in the same assistant turn was invalid."
+WRONG_FAMILY = "the tool handler answered with a {family} outcome"
+RESULT_LIMIT_MARKER = "\n[\u2026 {omitted} bytes omitted \u2026]\n"
+"""Stands where the middle of a long result was cut out of a request."""
+NO_ANSWER = {
+    "length": "the model stopped at its length limit before it gave an answer",
+    "content_filter": "the provider's content filter stopped the model before it gave an answer",
+}
+"""What is said of an answer that was cut off before it began, by why it stopped."""

@@ -102,7 +102,7 @@ def run(
         from bargein.sim.lab.session import run_plan
 
         return run_plan(plan, seed, tie_seed)
-    from bargein.sim.lab.resumes import run_and_save
+    from bargein.sim.lab.checkpoints import run_and_save
 
     return run_and_save(plan, seed, tie_seed, record=record, checkpoint_at=checkpoint_at, checkpoint=checkpoint)
 
@@ -159,7 +159,7 @@ def resume(
         checkpoint: a file that ``run(checkpoint=...)`` wrote, or what was read from one.
         tools: the program's own tools, where it has any.
         set: values to change from there on, by dotted path; what cannot be changed in the middle of a call is refused.
-        record: a file for the effect log of the whole session; only of one without changes, which a log has no place for.
+        record: a file for the effect log of the whole session; not together with ``set``.
 
     Returns:
         ``result``, as of a run of the whole session; ``place``; ``to_json()``.
@@ -173,7 +173,7 @@ def resume(
     from pathlib import Path
 
     from bargein.sim.effects.checkpoint import Checkpoint
-    from bargein.sim.lab.resumes import read_checkpoint
+    from bargein.sim.lab.checkpoints import read_checkpoint
     from bargein.sim.lab.resumes import resume as go_on
 
     read = checkpoint if isinstance(checkpoint, Checkpoint) else read_checkpoint(checkpoint)

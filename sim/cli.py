@@ -20,6 +20,7 @@ import click
 if TYPE_CHECKING:
     from bargein.models.python_tools import Tools
     from bargein.sim.lab.result import Result
+    from bargein.sim.scenario.model import Scenario
 
 __all__ = ["main"]
 
@@ -88,7 +89,10 @@ def _exports(command: Command) -> Command:
 _LAZY = {
     "explore": ("bargein.sim.cli_lab", "Barge in at every instant that matters; save the smallest failing scenarios."),
     "replay": ("bargein.sim.cli_effects", "Run a recorded call again, its effects answered by its log alone."),
-    "resume": ("bargein.sim.cli_effects", "Go on from a checkpoint to the end of the call, with values changed or not."),
+    "resume": (
+        "bargein.sim.cli_effects",
+        "Go on from a checkpoint to the end of the call, with values changed or not.",
+    ),
     "sweep": ("bargein.sim.cli_lab", "Run with values varied, the same callers for every variant; a table."),
     "record": ("bargein.sim.cli_record", "Run with a real provider for a model; keep what was said as a cassette."),
 }
@@ -150,6 +154,7 @@ def demo(out: str) -> None:
 @click.option("--record", metavar="LOG", help="Write the effect log, which replay runs again.")
 @click.option("--checkpoint-at", metavar="WHEN", help="Save the call after an event (tool.committed:2) or before 4.5s.")
 @click.option("--checkpoint", metavar="FILE", help="Where to save it; resume goes on from it.")
+@click.option("--stack", metavar="NAME", help="Through another framework's session on the same clock: livekit.")
 @_one_sentence
 @_own_tools
 def run(
@@ -165,6 +170,7 @@ def run(
     record: str | None,
     checkpoint_at: str | None,
     checkpoint: str | None,
+    stack: str | None,
     tools: Tools | None,
 ) -> None:
     """Run SCENARIO (a built-in's name or a file) once and say what happened."""
@@ -174,6 +180,13 @@ def run(
     chosen = sim.load(scenario, tools=tools)
     for assignment in settings:
         chosen = chosen.with_value(*split_assignment(assignment))
+    if stack is not None:
+        from bargein.sim.cli_stack import run_through
+
+        others = {"--plot": plot, "--wav": wav, "exports": exports, "--tie-seed": tie_seed, "--record": record}
+        others |= {"--checkpoint-at": checkpoint_at, "--checkpoint": checkpoint}
+        held = run_through(chosen, stack, tools=tools, seed=seed, out=out, as_json=as_json, others=others)
+        raise SystemExit(HELD if held else FAILED)
     result = sim.run(
         chosen,
         tools=tools,
@@ -245,14 +258,35 @@ def diff(a: str, b: str) -> None:
 
 
 @main.command()
-def scenarios() -> None:
-    """The built-in scenarios, a line each, the name first."""
+@click.option(
+    "--kind", is_flag=False, flag_value="", metavar="[NAME]", help="Show kinds of fault; only NAME's if given."
+)
+@_one_sentence
+def scenarios(kind: str | None) -> None:
+    """The built-in scenarios, a line each, the name first; with --kind after the kind of fault that it is about."""
     from bargein.sim.scenario.loading import builtin_names, load
 
-    names = builtin_names()
-    width = max(len(name) for name in names)
-    for name in names:
-        click.echo(f"{name:<{width}}  {load(name).about}")
+    found = [load(name) for name in builtin_names()]
+    if kind is not None:
+        found = _of_kind(found, kind)
+    kinds_width = max(len(each.kind or "") for each in found)
+    width = max(len(each.name) for each in found)
+    for each in found:
+        first = "" if kind is None else f"{each.kind:<{kinds_width}}  "
+        click.echo(f"{first}{each.name:<{width}}  {each.about}")
+
+
+def _of_kind(found: Sequence[Scenario], kind: str) -> list[Scenario]:
+    """Those about a fault, kind by kind; of one kind where it is named."""
+    from bargein.sim.scenario.places import ScenarioError
+    from bargein.sim.scenario.suggest import unknown
+
+    chosen = sorted((each for each in found if each.kind is not None), key=lambda each: (each.kind or "", each.name))
+    if not kind:
+        return chosen
+    if all(each.kind != kind for each in chosen):
+        raise ScenarioError(unknown("kind", kind, dict.fromkeys(each.kind for each in chosen if each.kind)))
+    return [each for each in chosen if each.kind == kind]
 
 
 def _tell(result: Result) -> None:

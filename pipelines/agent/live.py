@@ -81,7 +81,9 @@ class CreateResponse:
 
 @dataclass(frozen=True, slots=True)
 class CancelResponse:
-    """Stop the response that is being generated; its end acknowledges it."""
+    """Stop this response, and no other that may have begun meanwhile; its end acknowledges it."""
+
+    response: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,12 +121,18 @@ class Message:
     @property
     def text(self) -> str:
         """The text parts, joined."""
-        return "".join([part.text for part in self.parts if type(part) is Text])
+        parts = self.parts
+        if len(parts) == 1:  # most messages, and asked for again and again
+            return parts[0].text if type(parts[0]) is Text else ""
+        return "".join([part.text for part in parts if type(part) is Text])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in the order the model issued them."""
-        return tuple([part for part in self.parts if type(part) is ToolCall])
+        parts = self.parts
+        if len(parts) == 1 and type(parts[0]) is Text:
+            return ()
+        return tuple([part for part in parts if type(part) is ToolCall])
 
     @property
     def result(self) -> ToolResult | None:

@@ -161,9 +161,7 @@ class Checkpoint:
             for at, each in enumerate(fields.get("records", list))
         ]
         if counters.count("next_id") < len(records):
-            raise DocumentError(
-                f"{name}: counters.next_id: found {counters.data['next_id']}; accepted is an id not used"
-            )
+            raise DocumentError(f"{name}: counters.next_id: found {counters.data['next_id']}; accepted is a free id")
         fields.get("hooks", list)
         own = ("bargein_checkpoint", "place", "counters", "records", "digests", "parts", "check")
         return cls(

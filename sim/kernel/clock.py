@@ -42,6 +42,10 @@ class Order(IntEnum):
     """What the above cause: a process that goes on, an event that was triggered."""
 
 
+_LAST = 1 << 64
+"""Behind every order, and behind every draw of a tie seed."""
+
+
 class _Stop(Exception):
     """Ends the run loop from inside an event."""
 
@@ -137,7 +141,7 @@ class Clock(simpy.Environment):
             raise ClockError(f"an instant is an int of microseconds, now ({self._now}) or later; got {at_us!r}")
         timer = Timer(at_us, function, argument)
         self._serial = serial = self._serial + 1
-        rank = int(order) if self._ties is None else self._ties.u64()
+        rank = order if self._ties is None else self._ties.u64()
         heappush(self._queue, (at_us, rank, serial, timer))
         return timer
 
@@ -147,8 +151,23 @@ class Clock(simpy.Environment):
             raise ClockError(f"a delay is an int of microseconds, zero or more; got {delay_us!r}")
         timer = Timer(self._now + delay_us, function, argument)
         self._serial = serial = self._serial + 1
-        rank = int(order) if self._ties is None else self._ties.u64()
+        rank = order if self._ties is None else self._ties.u64()
         heappush(self._queue, (self._now + delay_us, rank, serial, timer))
+        return timer
+
+    def call_last(self, at_us: int, function: Callable[[Any], object], argument: object = None) -> Timer:
+        """Call ``function(argument)`` once nothing else is left to happen at the instant ``at_us``.
+
+        It takes no part in the order of that instant, with a tie seed either; for those who look on.
+
+        Raises:
+            ClockError: ``at_us`` is not an int, or lies in the past.
+        """
+        if type(at_us) is not int or at_us < self._now:
+            raise ClockError(f"an instant is an int of microseconds, now ({self._now}) or later; got {at_us!r}")
+        timer = Timer(at_us, function, argument)
+        self._serial = serial = self._serial + 1
+        heappush(self._queue, (at_us, _LAST, serial, timer))
         return timer
 
     def schedule(self, event: simpy.Event, priority: int = NORMAL, delay: Any = 0) -> None:
@@ -224,6 +243,28 @@ class Clock(simpy.Environment):
         finally:
             self.processed += start_room - room
         return None
+
+    def run_while(self, going: Callable[[int], bool]) -> bool:
+        """Run event by event, as long as ``going(instant of the next event)``, which is asked before each.
+
+        For those who stop a session at a place; `run` is several times as fast.
+
+        Returns:
+            Whether something is left to happen; ``False`` also after `stop`.
+
+        Raises:
+            Livelock: a bound of ``limits`` was reached.
+            Exception: what a process raised and nobody handled.
+        """
+        limits = self.limits
+        try:
+            while self._queue and going(self._queue[0][0]):
+                self.step()
+                if self.processed > limits.events or self._now > limits.until_us:
+                    raise Livelock(f"more than {limits.events} events, now at {self._now} us; {self.report()}")
+        except _Stop:
+            return False
+        return bool(self._queue)
 
     def stop(self) -> None:
         """End `run` now; called from inside an event, which does not come back."""

@@ -25,6 +25,7 @@ from bargein.sim.lab.variants import AS_WRITTEN, HUNG, INSTANT, variant
 from bargein.sim.scenario.build import Plan
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import Fault, ScenarioError
+from bargein.sim.scenario.remembering import check_repeatable
 
 __all__ = ["DEFAULT_BUDGET", "Options", "Progress", "explore"]
 
@@ -111,6 +112,7 @@ def explore(
     """
     options = options or Options()
     options.check()
+    check_repeatable(scenario)
     plans = {name: Plan(variant(scenario, name), tools) for name in options.variants}
     _check_course(plans[AS_WRITTEN], options.seed)
     search = _Search(plans, tools, options, workers, progress)

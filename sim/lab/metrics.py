@@ -266,7 +266,7 @@ class _Meter:
         self.words_meant += len(record["text"].split())
 
     def pushed(self, record: Record) -> None:
-        if record["role"] == "assistant" and record["source"] not in ("filler", "fallback"):
+        if record["role"] == "assistant" and record["source"] not in ("filler", "fallback", "memory"):
             self.words_meant += len(record["text"].split())
         elif record["role"] == "system" and record["source"] == "note":
             self.count("late_notes")

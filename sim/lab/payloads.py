@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from bargein.pipelines.agent.deltas import CallDelta, ResponseData, StreamEnd, TextDelta
+from bargein.pipelines.agent.memory import Append, Clear, Load
 from bargein.pipelines.agent.request import Request
 from bargein.pipelines.ports import RequestRefused
 from bargein.pipelines.tools.invocation import ToolInvocation
 from bargein.sim.effects.bus import Effect, Outcome, Status
+from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.cancel import Cause
 
 __all__ = ["PlainPayloads"]
@@ -23,10 +25,10 @@ class PlainPayloads:
     """The plain forms (``sim.effects.recording.Plain``)."""
 
     def request(self, effect: Effect) -> dict[str, Any]:
-        """A request to the model, or a call of a tool.
+        """A request to the model, a call of a tool, or an operation of a memory.
 
         Raises:
-            TypeError: it is neither.
+            TypeError: it is none of them.
         """
         payload = effect.payload
         if type(payload) is Request:
@@ -49,6 +51,9 @@ class PlainPayloads:
                 "tool": payload.tool,
                 "arguments": payload.arguments,
             }
+        if type(payload) in (Load, Append, Clear):
+            operation: dict[str, Any] = payload.to_dict()
+            return operation
         raise TypeError(f"effect {effect.id} ({effect.key}) has a {type(payload).__name__}, which has no plain form")
 
     def item(self, item: Any) -> dict[str, Any]:
@@ -100,6 +105,8 @@ class PlainPayloads:
         value = outcome.value
         if type(value) is RequestRefused:
             return {"refused_by": value.provider, "reason": value.reason}
+        if type(value) is Report:
+            return {"report": value.to_dict()}
         return str(value) if isinstance(value, Cause) else value
 
     def outcome_of(self, status: str, value: Any) -> Outcome:
@@ -113,4 +120,18 @@ class PlainPayloads:
             return Outcome(kind, Cause(value))
         if kind is Status.FAILED and type(value) is dict and value.keys() == {"refused_by", "reason"}:
             return Outcome(kind, RequestRefused(value["refused_by"], value["reason"]))
+        if kind is Status.FAILED and type(value) is dict and value.keys() == {"report"}:
+            return Outcome(kind, _report_of(value["report"]))
         return Outcome(kind, value)
+
+
+def _report_of(data: Any) -> Report:
+    """The report again.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return Report(**{**data, "kind": ReportKind(data["kind"])})
+    except (TypeError, KeyError):
+        raise ValueError(f"{data!r} is no report") from None

@@ -18,7 +18,7 @@ from typing import Any
 from bargein.pipelines.response_stream import model_key
 from bargein.pipelines.settings import SessionSettings
 from bargein.sim.effects.bus import EffectKind
-from bargein.sim.effects.identity import differences, stable_hash, tool_key
+from bargein.sim.effects.identity import differences, memory_key, stable_hash, tool_key
 from bargein.sim.scenario.build import Plan
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import Fault
@@ -51,6 +51,9 @@ def program_of(plan: Plan) -> Mapping[str, Any]:
             made_of = [script["tools"][spec.name], scenario.session.starts_at]
         key = tool_key("agent", spec.name, 0)
         handlers[key] = {"family": tool_call, "kind": kind, "made_of": stable_hash(made_of)}
+    if scenario.memory is not None:
+        made_of = stable_hash(script["memory"])
+        handlers[memory_key("agent")] = {"family": str(EffectKind.MEMORY), "kind": SCRIPTED, "made_of": made_of}
     if scenario.remote is not None:
         made_of = stable_hash(script["remote"])
         for spec in scenario.remote.specs:

@@ -105,7 +105,7 @@ def draw_ecdf(
         _dress(axes, metric.removesuffix("_us").replace("_", " "), "share of calls (%)", share=True)
         axes.set_xlabel("within (s)", fontsize=9)
         if any(values.values()):
-            axes.legend(fontsize=8, frameon=False, loc="lower right")
+            axes.legend(fontsize=8, title_fontsize=8, frameon=False, loc="lower right", title=by)
         else:
             axes.text(0.5, 0.5, "no call has one", transform=axes.transAxes, ha="center", style="italic", color=_INK)
     return figure
@@ -156,16 +156,24 @@ def draw_paired(table: Table, metric: str, baseline: int = 0) -> Figure:
     axes.set_yticks(range(len(found)), labels=[f"{each.label}  (n = {each.pairs})" for each in found], fontsize=8)
     axes.set_ylim(len(found) - 0.5 if found else 0.5, -0.5)
     name = metric.removesuffix("_us").replace("_", " ")
-    _dress(axes, f"{name}: difference from the first variant, same callers", "")
+    _dress(axes, f"{name}: difference from {_variant_label(table, baseline)}, same callers", "")
     axes.set_xlabel(f"mean difference{' (s)' if scale > 1 else ''}, 95 % interval", fontsize=9)
     return figure
+
+
+def _variant_label(table: Table, variant: int) -> str:
+    """A variant's values, as `paired` labels those that it compares."""
+    if variant not in table.column("variant"):
+        return f"variant {variant}"
+    at = table.column("variant").index(variant)
+    return ", ".join(str(table.column(name)[at]) for name in table.varied) or f"variant {variant}"
 
 
 def _figure(panels: int, width: float | None = None, height: float = 3.6) -> tuple[Figure, list[Axes]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width or 4.2 * panels, height), facecolor="white", layout="constrained")
+    figure = Figure(figsize=(width or max(6.0, 4.2 * panels), height), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     return figure, [figure.add_subplot(1, panels, at + 1) for at in range(panels)]
 

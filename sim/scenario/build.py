@@ -43,6 +43,7 @@ from bargein.sim.scenario.linking import connect
 from bargein.sim.scenario.live import live_provider, live_world
 from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario
 from bargein.sim.scenario.places import Fault
+from bargein.sim.scenario.remembering import memory_handler, remembers
 from bargein.sim.scenario.script import Llm
 from bargein.sim.scenario.sources import cassette_of, ends_turns, profiled_choice, with_profiled_rounds
 
@@ -224,6 +225,11 @@ class Plan:
         registry = self.registry if scenario.remote is None else self.registry.fork()
         session, model = self._session(clock, bus, registry, world, streams, choose, recorder, answers)
         bodies = self._bodies.serve(session, streams, recorder)
+        if scenario.memory is not None:
+            own = clock if recorder is None else recorder.clock
+            remembered = remembers(scenario.memory)
+            bus.register(remembered.key, memory_handler(scenario, scenario.memory, own, streams.stream("memory")))
+            session.remember(remembered)
         remote = None if scenario.remote is None else connect(scenario.remote, session, streams)
         return Opened(session, caller, model, bodies, tts, streams, remote)
 

@@ -21,6 +21,7 @@ from bargein.sim.scenario.agent_file import use_faults
 from bargein.sim.scenario.calls import caller_faults
 from bargein.sim.scenario.moments import EventMatch, field_faults
 from bargein.sim.scenario.places import Fault, Path
+from bargein.sim.scenario.remembering import memory_faults
 from bargein.sim.scenario.remote import remote_faults
 from bargein.sim.scenario.script import Call, Llm, Round
 from bargein.sim.scenario.sources import source_faults
@@ -70,6 +71,7 @@ def faults_of(scenario: Scenario, data: Mapping[str, Any]) -> list[Fault]:
         *_name_faults(scenario.invariants.off, ("invariants", "off"), "invariant", INVARIANT_NAMES),
         *_world_faults(scenario),
         *_live_faults(scenario, data),
+        *memory_faults(scenario),
     ]
 
 

@@ -20,6 +20,7 @@ from bargein.sim.scenario.codec import ABSENT, read_fields, write_fields
 from bargein.sim.scenario.expected import Expect, MessageExpectation, Range
 from bargein.sim.scenario.moments import After, EventExpectation, EventMatch
 from bargein.sim.scenario.places import Fault, Path, Place, ScenarioError
+from bargein.sim.scenario.remembering import Earlier, Memory
 from bargein.sim.scenario.remote import Link, Narrowing, Outage, Remote
 from bargein.sim.scenario.script import Behaviour, Call, Delta, Llm, ResultWhen, Round, Rule, When
 from bargein.sim.scenario.toolbox import Progress, Tool, ToolRun
@@ -33,6 +34,7 @@ __all__ = [
     "Behaviour",
     "Call",
     "Delta",
+    "Earlier",
     "Echo",
     "EventExpectation",
     "EventMatch",
@@ -43,6 +45,7 @@ __all__ = [
     "Line",
     "Link",
     "Llm",
+    "Memory",
     "MessageExpectation",
     "Narrowing",
     "Noise",
@@ -172,6 +175,7 @@ class Scenario:
     stt: Stt = field(default_factory=Stt)
     tts: Tts = field(default_factory=Tts)
     s2s: S2s | None = None
+    memory: Memory | None = None
     session: Session = field(default_factory=Session)
     folder: FilePath | None = field(default=None, compare=False, metadata={"apart": True})
     place: Place = field(default_factory=Place, compare=False, repr=False, metadata={"apart": True})

@@ -85,8 +85,8 @@ class Tts:
 class S2s:
     """Speech to speech: one provider that hears, thinks and speaks, in place of ``stt`` and ``tts``.
 
-    The script of ``llm`` says what it answers; ``agent.turn`` is its detector's; ``tts`` still gives the voice, and says
-    fillers and the fallback, which no provider does.
+    The script of ``llm`` says what it answers, and ``agent.turn`` is its detector's. ``tts`` still gives the voice, and
+    says fillers and the fallback, which no provider does.
 
     Attributes:
         provider: whose wire: ``gemini_live`` or ``realtime``.

@@ -60,6 +60,7 @@ class Call:
         self.clock = Clock()
         self.timeline = Timeline(self.clock, KINDS)
         self.epoch = 0
+        self.over = False
         self.log: list[tuple[int, str]] = []
         self.microphone = Microphone()
         recordings = [speak("caller", line.say) if line.say else None for line in lines]

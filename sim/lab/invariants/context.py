@@ -178,7 +178,7 @@ def context_heard(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
                 yield from _compare(response, end, None, reported)
         for message in facts.messages.values():
             spoken = message.response is None and message.pushed["role"] == "assistant" and message.text_at()
-            if spoken and message.pushed["source"]:
+            if spoken and message.pushed["source"] not in ("", "memory"):
                 text = f"message {message.pushed['message']} says {spoken!r}, which nobody set out to say"
                 yield Violation("context_heard", message.pushed["t"], text, message.pushed["seq"])
 

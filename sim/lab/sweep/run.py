@@ -22,6 +22,7 @@ from bargein.sim.lab.sweep.tasks import CHUNK, chunks, run_chunks
 from bargein.sim.lab.sweep.variants import Variant, expand
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import ScenarioError
+from bargein.sim.scenario.remembering import check_repeatable
 
 __all__ = ["Progress", "sweep"]
 
@@ -64,6 +65,8 @@ def sweep(
         KeyboardInterrupt: Ctrl-C; its note says what was kept.
     """
     variants = expand(scenario, vary or {})
+    for each in variants:
+        check_repeatable(each.scenario)
     numbers = _seeds(seeds)
     names = check_metrics(DEFAULT_METRICS if metrics is None else metrics)
     columns = ("variant", "seed", *(vary or {}), *FIXED, *names)

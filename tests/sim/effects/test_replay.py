@@ -208,6 +208,16 @@ def test_two_dispatches_that_change_places_are_noticed_although_their_ids_match(
     assert "recorded was" in refused(resealed(recorded(CHANCE), swap_identical_calls))[0]
 
 
+def test_a_record_of_another_run_is_refused() -> None:
+    def of_another(header: Any, records: list[dict[str, Any]]) -> None:
+        records[3]["scope"] = "t2"
+        header["programs"]["t2"] = header["programs"]["t1"]
+
+    assert refused(resealed(recorded(CHANCE), of_another)) == [
+        "a.log: effect 3 (agent/model:default): recorded as a completion of t2, found a completion of t1"
+    ]
+
+
 # -- cancellations ----------------------------------------------------------------------------------------------
 
 CUT = "cut_while_the_model_writes"
@@ -302,6 +312,17 @@ def test_batches_that_come_otherwise_are_refused() -> None:
         f"{at_us} us"
     ]
     assert replay(log).equal
+
+
+def test_another_instant_of_dispatch_is_refused() -> None:
+    log = recorded(CHANCE)
+    at_us = log.records[3].dispatched_at_us
+    moved = resealed(log, lambda _, records: records[3].update(dispatched_at_us=at_us - 1))
+    assert refused(moved, visible=True) == [
+        f"a.log: effect 3 (agent/model:default) was recorded as effect 3 at {at_us - 1} us, and was dispatched at "
+        f"{at_us} us"
+    ]
+    assert replay(moved).equal
 
 
 def test_an_act_that_no_handler_can_do_is_refused() -> None:

@@ -42,6 +42,9 @@ def test_a_distribution_has_a_line_for_each_value_and_says_where_there_is_none(t
     assert [line.get_label() for line in response.lines] == ["1.2s", "400ms"]
     assert [ys[-1] for _, ys in _lines(response)] == [100.0, 100.0]
     assert [text.get_text() for text in stop.texts] == ["no call has one"]
+    legend = response.get_legend()
+    assert legend is not None
+    assert legend.get_title().get_text() == DELAY
 
 
 def test_the_heat_map_has_a_cell_for_each_pair(table: Table) -> None:
@@ -55,6 +58,11 @@ def test_paired_differences_have_their_intervals(table: Table) -> None:
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ["1.2s, 3s  (n = 2)", "400ms, 1s  (n = 2)", "400ms, 3s  (n = 2)"]
     assert len(axes.lines) == 1 + 2 * 3
+
+
+def test_paired_differences_name_the_variant_that_they_are_taken_from(table: Table) -> None:
+    title = draw_paired(table, "response_latency_us", baseline=2).axes[0].get_title(loc="left")
+    assert title == "response latency: difference from 400ms, 1s, same callers"
 
 
 def test_a_figure_is_written_as_a_png(table: Table, tmp_path: Path) -> None:
