@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -60,6 +61,15 @@ def test_the_excerpts_are_real_output(folder: Path) -> None:
     assert excerpts
     for command, text in excerpts:
         assert text in shell(command, folder).stdout, command
+
+
+def test_what_is_shown_of_a_notebook_is_in_its_outputs() -> None:
+    shown = [(note.removeprefix("from: "), text) for note, text in blocks("text") if note.startswith("from: ")]
+    assert shown
+    for path, text in shown:
+        cells = json.loads((ROOT / path).read_text(encoding="utf-8"))["cells"]
+        printed = ["".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", [])]
+        assert any(text in each for each in printed), path
 
 
 def test_the_make_targets_exist() -> None:

@@ -107,10 +107,19 @@ class Surroundings:
         self._leaving = False  # the agent hangs up when it has nothing more to say
         self._turns: dict[str, None] = {}
 
+    @property
+    def over(self) -> bool:
+        """Whether the call has ended; the caller says nothing more then."""
+        return bool(self.ending)
+
+    @over.setter
+    def over(self, _: bool) -> None:
+        raise AttributeError("a call is over when its ending says why")
+
     def start(self) -> None:
         """The call is connected."""
-        self.timeline.add("session.started", 0)
         self.world.caller.start(self)
+        self.timeline.add("session.started", 0)
 
     def look(self, silent: bool) -> bool:
         """Whether the call is over: hung up, or nothing under way or to come, and the last of it was a while ago.
