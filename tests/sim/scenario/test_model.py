@@ -59,7 +59,11 @@ agent:
   system: Be brief.
   model: small
   max_context_tokens: 1000
-  filler: {per_tool: true, phrases: [Hm., {text: One moment., clip: one}], tool_phrases: {book: [{text: Booking., clip: b}]}, clip: c}
+  filler:
+    per_tool: true
+    phrases: [Hm., {text: One moment., clip: one}]
+    tool_phrases: {book: [{text: Booking., clip: b}]}
+    clip: c
   fallback: Sorry.
   max_tool_rounds: 2
   speculation: true
