@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from bargein.pipelines.agent.context import Context, ContextError
 from bargein.pipelines.agent.effects_port import Effects
-from bargein.pipelines.agent.memory import Form, History, Phase, Remembers, RunMemory
+from bargein.pipelines.agent.memory import Form, Phase, Remembers, RunMemory
 from bargein.pipelines.agent.messages import Message, Part, ToolCall, ToolResult, message_from_dict
 from bargein.pipelines.conversation import Conversation
 from bargein.sim.effects.reports import Report
@@ -51,8 +51,7 @@ class SessionMemory:
         self._clock = clock
         self._timeline = timeline
         self._conversation = conversation
-        self._history: History[Message] = History()
-        self._run = RunMemory(effects, remembers, SCOPE, self._history, _FORM)
+        self._run = RunMemory(effects, remembers, SCOPE, _FORM)
         self._timer: Timer | None = None
         self.loading = False
 
@@ -60,9 +59,9 @@ class SessionMemory:
         """The call connects: load, and then call ``go_on()`` (perhaps before this returns)."""
         self.loading = True
 
-        def loaded() -> None:
+        def loaded(messages: Sequence[Message]) -> None:
+            recalled = with_ids_of_epoch_0(messages)
             try:
-                recalled = with_ids_of_epoch_0(self._history.messages)
                 _check(recalled)
             except ContextError as error:
                 self._run.phase = Phase.FAILED
@@ -90,22 +89,20 @@ class SessionMemory:
             self._run.abandon()
             self._run.cancel(Cause.HANG_UP)
             self._disarm()
-        remembered = len(self._history)
-        own = self._conversation.context.messages[remembered:]
-        for message in own:
-            self._history.add(message)
+        messages = self._conversation.context.messages
+        added = len(messages) - self._run.remembered
 
         def landed() -> None:
             self._disarm()
             failure = self._run.append_failure
             if failure is None:
-                self._timeline.add("memory.appended", self._conversation.epoch, len(own))
+                self._timeline.add("memory.appended", self._conversation.epoch, added)
             else:
                 self._fail("append", failure.message)
             go_on()
 
         self._arm()
-        if not own or not self._run.settle(landed):
+        if not added or not self._run.settle(messages, landed):
             self._disarm()
             go_on()
 

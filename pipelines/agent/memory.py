@@ -11,7 +11,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -21,7 +21,7 @@ from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.effects.reports import Report, ReportKind, report_of
 from bargein.sim.kernel.cancel import Cause
 
-__all__ = ["Append", "Clear", "Form", "History", "Load", "MemoryOp", "Phase", "Remembers", "RunMemory", "Said"]
+__all__ = ["Append", "Clear", "Form", "Load", "MemoryOp", "Phase", "Remembers", "RunMemory"]
 
 M = TypeVar("M")
 
@@ -84,51 +84,6 @@ class Remembers:
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Generic[M]):
-    """A message of a run, and whether it was there before the run."""
-
-    message: M
-    remembered: bool = False
-
-
-class History(Generic[M]):
-    """The messages of one run, oldest first.
-
-    Invariant: remembered messages stand before the run's own.
-    """
-
-    __slots__ = ("_said",)
-
-    def __init__(self, said: Sequence[Said[M]] = ()) -> None:
-        self._said = list(said)
-
-    def __iter__(self) -> Iterator[Said[M]]:
-        return iter(self._said)
-
-    def __len__(self) -> int:
-        return len(self._said)
-
-    @property
-    def messages(self) -> tuple[M, ...]:
-        """All of them."""
-        return tuple([said.message for said in self._said])
-
-    @property
-    def own(self) -> tuple[M, ...]:
-        """Those that were not remembered."""
-        return tuple([said.message for said in self._said if not said.remembered])
-
-    def add(self, message: M) -> None:
-        """The run said or was told something."""
-        self._said.append(Said(message))
-
-    def remember(self, messages: Sequence[M]) -> None:
-        """Put what was loaded before the run's own messages."""
-        at = sum(said.remembered for said in self._said)
-        self._said[at:at] = [Said(message, True) for message in messages]
-
-
-@dataclass(frozen=True, slots=True)
 class Form(Generic[M]):
     """Between a message and plain data.
 
@@ -164,9 +119,12 @@ class RunMemory(Generic[M]):
         effects: the bus.
         remembers: the agent's, as it is when the run is spawned.
         scope: the run.
-        history: of the run; what is loaded goes into it.
         form: how messages are written and read.
         phase: where a resumed run stood; ``READY`` loads nothing and appends.
+        remembered: how many messages of a resumed run were loaded.
+
+    Attributes:
+        remembered: how many of the run's messages, its oldest, were there before it.
 
     Invariant: a run loads at most once and appends at most once, also when it is saved and resumed between.
     """
@@ -176,9 +134,9 @@ class RunMemory(Generic[M]):
         effects: Effects,
         remembers: Remembers,
         scope: str,
-        history: History[M],
         form: Form[M],
         phase: Phase = Phase.IDLE,
+        remembered: int = 0,
     ) -> None:
         self._effects = effects
         self._remembers = remembers
@@ -186,25 +144,29 @@ class RunMemory(Generic[M]):
         self._form = form
         self._abandoned = False
         self._asked: Asked | None = None
-        self.history = history
         self.phase = phase
+        self.remembered = remembered
         self.append_failure: Report | None = None
 
     def begin(
-        self, ready: Callable[[], object], failed: Callable[[Report], object], *, brought_history: bool = False
+        self,
+        ready: Callable[[Sequence[M]], object],
+        failed: Callable[[Report], object],
+        *,
+        brought_history: bool = False,
     ) -> None:
         """Before the first round: load, unless the run brought a history or was resumed.
 
         Args:
             brought_history: whether it did; the prompt is none.
-            ready: called when the run may assemble its first request (perhaps before this returns); what was loaded is
-                in the history then.
+            ready: called when the run may assemble its first request (perhaps before this returns), with what was
+                loaded; it stands before the prompt.
             failed: called instead with why the run cannot begin.
         """
         if self.phase is Phase.IDLE and brought_history:
             self.phase = Phase.BYPASSED
         if self.phase is not Phase.IDLE:
-            ready()
+            ready(())
             return
 
         def landed(asked: Asked) -> None:
@@ -216,8 +178,8 @@ class RunMemory(Generic[M]):
                 failed(loaded)
             else:
                 self.phase = Phase.READY
-                self.history.remember(loaded)
-                ready()
+                self.remembered = len(loaded)
+                ready(loaded)
 
         self.phase = Phase.LOADING
         self._ask(Load(self._remembers.conversation), landed)
@@ -238,10 +200,11 @@ class RunMemory(Generic[M]):
                 return Report(ReportKind.RESPONSE, f"message {at} of the memory cannot be read: {error}")
         return messages
 
-    def settle(self, landed: Callable[[], object] | None = None) -> bool:
+    def settle(self, messages: Sequence[M], landed: Callable[[], object] | None = None) -> bool:
         """The run has its answer: append what it added. Whether that succeeds changes nothing about the answer.
 
         Args:
+            messages: all of the run's; those that were remembered are not appended.
             landed: called when the append has come to something (perhaps before this returns).
 
         Returns:
@@ -250,7 +213,7 @@ class RunMemory(Generic[M]):
         if self.phase is not Phase.READY:
             return False
         self.phase = Phase.APPENDED
-        messages = tuple([self._form.write(message) for message in self.history.own])
+        own = tuple([self._form.write(message) for message in messages[self.remembered :]])
 
         def appended(asked: Asked) -> None:
             assert asked.outcome is not None
@@ -259,7 +222,7 @@ class RunMemory(Generic[M]):
             if landed is not None:
                 landed()
 
-        self._ask(Append(self._remembers.conversation, messages), appended)
+        self._ask(Append(self._remembers.conversation, own), appended)
         return True
 
     def clear(self) -> Asked:

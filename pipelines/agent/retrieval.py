@@ -10,7 +10,7 @@ Ties: the round goes on, on the instant on which the last answer landed; one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from json import dumps
@@ -18,15 +18,14 @@ from typing import Any, Protocol
 
 from bargein.pipelines.agent.effects_port import Asked, Effects
 from bargein.pipelines.agent.messages import Role
+from bargein.pipelines.agent.run_settings import Document
 from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.effects.reports import Report, ReportKind, report_of
 
 __all__ = [
     "Documents",
-    "Grant",
     "Retrieve",
     "Retrieved",
-    "RetrievedDocument",
     "Retrieves",
     "RoundRetrieval",
     "Spoken",
@@ -101,22 +100,6 @@ class Retrieve:
         return {"query": {"kind": self.what.in_query, "req": {name: getattr(self, name) for name in names}}}
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A tool that the agent may be offered; a retrievable one only when it was found."""
-
-    name: str
-    retrievable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievedDocument:
-    """A document beside the request."""
-
-    id: str
-    text: str
-
-
 class Documents:
     """The documents of a run, by id; the first of an id stays.
 
@@ -125,19 +108,19 @@ class Documents:
 
     __slots__ = ("_by_id",)
 
-    def __init__(self, documents: Iterable[RetrievedDocument] = ()) -> None:
-        self._by_id: dict[str, RetrievedDocument] = {}
+    def __init__(self, documents: Iterable[Document] = ()) -> None:
+        self._by_id: dict[str, Document] = {}
         for document in documents:
             self._by_id.setdefault(document.id, document)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def take(self, id: str, value: Any) -> RetrievedDocument:
+    def take(self, id: str, value: Any) -> Document:
         """The document ``id``; made of ``value`` where there is none yet."""
         found = self._by_id.get(id)
         if found is None:
-            found = self._by_id[id] = RetrievedDocument(id, pretty(value))
+            found = self._by_id[id] = Document(id, pretty(value))
         return found
 
 
@@ -145,7 +128,7 @@ class Documents:
 class Retrieved:
     """What a round's links found, link by link, each best first."""
 
-    documents: tuple[RetrievedDocument, ...] = ()
+    documents: tuple[Document, ...] = ()
     tools: tuple[str, ...] = ()
 
 
@@ -178,14 +161,17 @@ def query_of(messages: Sequence[Spoken]) -> str | None:
     return None
 
 
-def offered(found: Sequence[str], grants: Sequence[Grant]) -> tuple[str, ...]:
+def offered(found: Sequence[str], grants: Sequence[str], retrievable: Collection[str]) -> tuple[str, ...]:
     """The tools that a round offers: those found, in the order of the results, then the static ones.
 
     An id that names no retrievable grant offers nothing, and one that was found twice offers once.
+
+    Args:
+        grants: all that the agent may use, by name.
+        retrievable: those that are offered only when they were found.
     """
-    retrievable = {grant.name for grant in grants if grant.retrievable}
-    first = dict.fromkeys(id for id in found if id in retrievable)
-    return (*first, *(grant.name for grant in grants if not grant.retrievable))
+    first = dict.fromkeys(id for id in found if id in retrievable and id in grants)
+    return (*first, *(name for name in grants if name not in retrievable))
 
 
 def required(links: Sequence[Retrieves], retrievable_keys: Sequence[str] = ()) -> dict[str, str]:
@@ -260,7 +246,7 @@ class RoundRetrieval:
 
     def _found(self) -> Retrieved:
         """What was found, in the order of the links, whichever answered first."""
-        documents: list[RetrievedDocument] = []
+        documents: list[Document] = []
         tools: list[str] = []
         for at, link in enumerate(self.links):
             outcome = self._landed[at].outcome

@@ -332,7 +332,7 @@ class LayeredBus:
             children = self._children.pop(effect.id, [])
             dispatch.tell(effect.outcome)
             if cancelled:
-                for child in children:
+                for child in sorted(children, key=_began):  # one that ends would let the next one in
                     child.cancel(Cause.DISCARDED)
             if self._serving.get(ask.key) is dispatch:
                 self._next(ask.key)
@@ -370,3 +370,7 @@ class LayeredBus:
         bus.running += 1
         effect.cancel(cause)
         return effect
+
+
+def _began(dispatch: Dispatch) -> bool:
+    return dispatch.effect is not None

@@ -228,15 +228,26 @@ class PushHandler:
     Args:
         handler: pushes when it likes; nothing holds it back.
         streams: collects.
+        streamed: whether an effect asks for a stream; all do unless given. What others push is for their asker alone.
     """
 
-    def __init__(self, clock: Clock, streams: LiveStreams, handler: Handler) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        streams: LiveStreams,
+        handler: Handler,
+        *,
+        streamed: Callable[[Effect], bool] | None = None,
+    ) -> None:
         self._clock = clock
         self._streams = streams
         self._handler = handler
+        self._streamed = streamed
 
-    def serve(self, effect: Effect) -> Callable[[Cause], object]:
+    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
         """Have the handler serve a stand-in that puts what it gets into the queue."""
+        if self._streamed is not None and not self._streamed(effect):
+            return self._handler.serve(effect)
         stream = _Stream(self._clock, self._streams, effect, None, True)
         self._streams.open(stream)
         stop = self._handler.serve(cast(Effect, _StandIn(effect, stream)))

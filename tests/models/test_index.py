@@ -149,9 +149,7 @@ def test_a_cancelled_query_lands_no_result() -> None:
     clock = Clock()
     bus = EffectBus(clock)
     bus.register("k", IndexHandler(clock, Index(ENTRIES), Stream(0, "index"), Constant(100)))
-    effect = bus.dispatch(
-        EffectKind.RETRIEVAL, "k", Retrieve(What.TOOLS, "q", 1), scope="t1", on_landed=lambda _: None
-    )
+    effect = bus.dispatch(EffectKind.RETRIEVAL, "k", Retrieve(What.TOOLS, "q", 1), scope="t1", on_landed=lambda _: None)
     effect.cancel(Cause.HANG_UP)
     assert not clock.busy
     assert effect.outcome == Outcome(Status.CANCELLED, Cause.HANG_UP)

@@ -130,8 +130,10 @@ with store._transaction():
 def test_a_failure_in_the_middle_of_an_append_keeps_nothing_of_it() -> None:
     with SqliteStore() as opened:
         opened.append("a", [HI])
-        opened._database.execute("CREATE TRIGGER full BEFORE INSERT ON messages WHEN new.number = 2 "
-                                 "BEGIN SELECT raise(ABORT, 'disk full'); END")
+        opened._database.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON messages WHEN new.number = 2 "
+            "BEGIN SELECT raise(ABORT, 'disk full'); END"
+        )
         with pytest.raises(StoreError, match=":memory:: disk full"):
             opened.append("a", [HO, HO, HO])
         assert opened.load("a") == [HI]

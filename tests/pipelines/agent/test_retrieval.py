@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from bargein.models.index import Index, IndexHandler
+from bargein.pipelines.agent.endings import Failure
+from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.messages import Message, assistant, system, tool_answer, user
 from bargein.pipelines.agent.retrieval import (
     Documents,
-    Grant,
     Retrieve,
-    Retrieved,
-    RetrievedDocument,
     Retrieves,
     What,
     offered,
@@ -23,93 +22,99 @@ from bargein.pipelines.agent.retrieval import (
     required,
     retrieve_key,
 )
-from bargein.pipelines.agent.routes import ModelRoute, Routes
+from bargein.pipelines.agent.run_settings import Document
 from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.identity import key_parts
 from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.streams import Stream
-from tests.pipelines.agent.small_run import MODEL, Desk, SmallRun, calls
+from tests.pipelines.agent.memory_kit import CONTEXT, TOOLS, RememberingWorld, found
+from tests.pipelines.agent.run_kit import BUSY, call, calls, failure, report, text
 
-CONTEXT, TOOLS = "golden/retrieve:context#0", "golden/retrieve:tools#0"
 LINKS = (Retrieves(CONTEXT, 2), Retrieves(TOOLS, 1, What.TOOLS))
 
 
-def found(*results: list[Any]) -> Outcome:
-    return Outcome(Status.OK, list(results))
-
-
 def test_every_round_asks_every_link_in_order_before_its_completion() -> None:
-    desk = Desk(calls("add"), assistant("42."))
-    desk.serve("golden/tool:add#0", [Outcome(Status.OK, "42")])
-    desk.serve(CONTEXT, [found(), found()])
-    desk.serve(TOOLS, [found(), found()])
+    world = RememberingWorld(calls(call("add")), text("42."), max_turns=2)
+    world.tool("add")
+    world.look_up(*LINKS)
+    world.index(CONTEXT, found(), found())
+    world.index(TOOLS, found(), found())
 
-    desk.run("Add.", links=LINKS)
+    world.run("Add.")
 
-    assert desk.records == ["Load", "R", "R", "C", "T", "R", "R", "C", "Append"]
-    asked = [(each.key, each.kind, each.scope) for each in desk.log if desk.records[each.id] == "R"]
-    assert asked == [(CONTEXT, "retrieval", "t1"), (TOOLS, "retrieval", "t1")] * 2
+    assert world.ops == ["Load", "R", "R", "C", "T", "R", "R", "C", "Append"]
+    asked = [(each.key, each.kind, each.scope) for each in world.log if world.ops[each.id] == "R"]
+    assert asked == [(CONTEXT, "retrieval", "r1"), (TOOLS, "retrieval", "r1")] * 2
+    queries = [each.payload.query for each in world.log if world.ops[each.id] == "R"]
+    assert queries == ["Add."] * 4
 
 
 def test_documents_are_asked_whole_and_tools_by_their_ids_with_query_and_samples_only() -> None:
-    desk = Desk(assistant("Yes."))
-    desk.serve(CONTEXT, [found()])
-    desk.serve(TOOLS, [found()])
-    desk.run("Add.", links=LINKS)
     rest = {"threshold": None, "additional_params": None, "filter": None}
-    assert [each.payload.to_dict() for each in desk.log if desk.records[each.id] == "R"] == [
+    assert [Retrieve(what, "Add.", 2).to_dict() for what in What] == [
         {"query": {"kind": "TopN", "req": {"query": "Add.", "samples": 2, **rest}}},
-        {"query": {"kind": "TopNIds", "req": {"query": "Add.", "samples": 1, **rest}}},
+        {"query": {"kind": "TopNIds", "req": {"query": "Add.", "samples": 2, **rest}}},
     ]
 
 
 @pytest.mark.parametrize("slow", [CONTEXT, TOOLS])
 def test_the_round_waits_for_the_slowest_link_and_its_model_is_chosen_after_that(slow: str) -> None:
-    seen: list[tuple[int, Retrieved]] = []
-    desk = Desk(assistant("Yes."))
-    desk.serve(CONTEXT, [found([1, "d", "x"])], 900 if slow == CONTEXT else 100)
-    desk.serve(TOOLS, [found([1, "add"])], 900 if slow == TOOLS else 100)
+    seen: list[Any] = []
+    world = RememberingWorld(text("Yes."))
+    world.look_up(*LINKS)
+    world.index(CONTEXT, found([1, "d", "x"]), delay_us=900 if slow == CONTEXT else 100)
+    world.index(TOOLS, found(), delay_us=900 if slow == TOOLS else 100)
 
-    def select(number: int, route: ModelRoute) -> None:
-        seen.append((desk.clock.now, run.retrieved))
+    def select(moment: Moment) -> None:
+        assert moment.turn is not None
+        seen.append((world.clock.now, list(moment.turn.attachments)))
 
-    run = SmallRun(desk, "Add.", links=LINKS, select=select)
-    run.start()
-    desk.clock.run()
-    assert seen == [(900, Retrieved((RetrievedDocument("d", '"x"'),), ("add",)))]
-    assert [each.dispatched_at_us for each in desk.model.seen] == [900]
+    world.on(At.SELECT_MODEL, select)
+    world.run("Add.")
+    assert seen == [(900, [Document("d", '"x"')])]
+    assert [each.dispatched_at_us for each in world.log if each.kind == "completion"] == [900]
 
 
 def test_the_query_is_the_last_words_of_the_user_also_after_a_round_of_tools() -> None:
-    talk: list[Message] = [user("First."), assistant("Yes."), user("Second."), calls("add"), tool_answer("t1.0", "42")]
+    asks = assistant("", ())
+    talk: list[Message] = [user("First."), assistant("Yes."), user("Second."), asks, tool_answer("t1.0", "42")]
     assert [query_of(talk[: at + 1]) for at in range(5)] == ["First.", "First.", "Second.", "Second.", "Second."]
     assert query_of([user("Words."), user("")]) == "Words."
     assert query_of([system("Late note."), assistant("Hello.")]) is None
 
 
 def test_with_nothing_said_nothing_is_looked_up() -> None:
-    desk = Desk(assistant("Hello."))
-    desk.serve(CONTEXT, [])
-    run = desk.run("", links=LINKS[:1])
-    assert desk.records == ["Load", "C", "Append"]
-    assert run.retrieved == Retrieved()
+    world = RememberingWorld(text("Hello."))
+    world.look_up(*LINKS)
+    world.run("")
+    assert world.ops == ["Load", "C", "Append"]
 
 
-def test_documents_come_in_the_order_of_the_results_link_by_link_whichever_answered_first() -> None:
-    desk = Desk(assistant("Yes."))
-    other = "golden/retrieve:context#1"
-    desk.serve(CONTEXT, [found([9, "r2", "two"], [5, "r1", {"a": [1]}])], 500)
-    desk.serve(other, [found([99, "r3", None])])
-    desk.run("Q.", links=[Retrieves(CONTEXT, 2), Retrieves(other, 1)])
-    assert desk.model.seen[0].payload[1] == (
-        RetrievedDocument("r2", '"two"'),
-        RetrievedDocument("r1", '{\n  "a": [\n    1\n  ]\n}'),
-        RetrievedDocument("r3", "null"),
-    )
+def test_an_agent_without_links_asks_nobody() -> None:
+    world = RememberingWorld(text("Hello."))
+    world.look_up()
+    world.run("Hi.")
+    assert world.ops == ["Load", "C", "Append"]
+
+
+def test_documents_follow_the_static_ones_in_the_order_of_the_results_whichever_link_answered_first() -> None:
+    world = RememberingWorld(text("Yes."))
+    world.agent.context = [Document("s", "static")]
+    other = retrieve_key("golden", What.DOCUMENTS, 1)
+    world.look_up(Retrieves(CONTEXT, 2), Retrieves(other, 1))
+    world.index(CONTEXT, found([9, "r2", "two"], [5, "r1", {"a": [1]}]), delay_us=500)
+    world.index(other, found([99, "r3", None]))
+    world.run("Q.")
+    assert world.request(1)["documents"] == [
+        {"id": "s", "text": "static"},
+        {"id": "r2", "text": '"two"'},
+        {"id": "r1", "text": '{\n  "a": [\n    1\n  ]\n}'},
+        {"id": "r3", "text": "null"},
+    ]
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "said"),
     [
         ("x", '"x"'),
         ({"b": 1, "a": "\u00fc"}, '{\n  "b": 1,\n  "a": "\u00fc"\n}'),
@@ -119,33 +124,43 @@ def test_documents_come_in_the_order_of_the_results_link_by_link_whichever_answe
     ],
 )
 def test_the_text_of_a_document_is_its_value_as_indented_json_and_a_string_keeps_its_quotes(
-    value: object, text: str
+    value: object, said: str
 ) -> None:
-    assert pretty(value) == text
+    assert pretty(value) == said
 
 
 def test_a_document_that_was_there_before_is_used_again_as_it_is() -> None:
-    documents = Documents([RetrievedDocument("static", "as given")])
-    desk = Desk(calls("add"), assistant("42."))
-    desk.serve("golden/tool:add#0", [Outcome(Status.OK, "42")])
-    desk.serve(CONTEXT, [found([2, "d", "old"]), found([2, "d", "new"], [1, "static", "other"])])
-    desk.run("Q.", links=LINKS[:1], documents=documents)
-    first, second = (each.payload[1] for each in desk.model.seen)
-    assert first == (RetrievedDocument("d", '"old"'),)
-    assert second == (RetrievedDocument("d", '"old"'), RetrievedDocument("static", "as given"))
-    assert second[0] is first[0]
-    assert len(documents) == 2
+    world = RememberingWorld(calls(call("add")), text("42."), max_turns=2)
+    world.tool("add")
+    world.agent.context = [Document("s", "as given")]
+    world.look_up(LINKS[0])
+    world.index(CONTEXT, found([2, "d", "old"]), found([2, "d", "new"], [1, "s", "other"]))
+    world.run("Q.")
+    static, old = {"id": "s", "text": "as given"}, {"id": "d", "text": '"old"'}
+    assert [request["documents"] for request in world.model.requests] == [[static, old], [static, old, static]]
+    documents = Documents()
+    assert documents.take("d", 1) is documents.take("d", 2)
+    assert len(documents) == 1
 
 
 def test_tools_that_were_found_are_offered_before_the_static_ones() -> None:
-    grants = [Grant("add"), Grant("subtract", True), Grant("divide", True)]
-    assert offered(["divide", "subtract"], grants) == ("divide", "subtract", "add")
-    assert offered([], grants) == ("add",)
-    assert offered(["ghost", "add", "subtract", "subtract"], grants) == ("subtract", "add")
-    desk = Desk(assistant("Yes."))
-    desk.serve(TOOLS, [found([1, "subtract"])])
-    desk.run("Q.", links=LINKS[1:], grants=grants)
-    assert desk.model.seen[0].payload[2] == ("subtract", "add")
+    grants, retrievable = ["add", "subtract", "divide"], {"subtract", "divide"}
+    assert offered(["divide", "subtract"], grants, retrievable) == ("divide", "subtract", "add")
+    assert offered([], grants, retrievable) == ("add",)
+    assert offered(["ghost", "add", "subtract", "subtract"], grants, {*retrievable, "ghost"}) == ("subtract", "add")
+
+
+def test_a_retrievable_tool_is_offered_in_the_rounds_in_which_it_was_found() -> None:
+    world = RememberingWorld(calls(call("add")), text("42."), max_turns=2)
+    for name in ("add", "subtract", "divide"):
+        world.tool(name)
+    world.look_up(LINKS[1], retrievable=["subtract", "divide"])
+    world.index(TOOLS, found([2, "divide"], [1, "ghost"]), found())
+    world.run("Q.")
+    assert [{tool["name"] for tool in request["tools"]} for request in world.model.requests] == [
+        {"add", "divide"},
+        {"add"},
+    ]
 
 
 def test_the_row_of_the_program_has_its_retrieval_handlers_and_the_tools_that_may_be_found() -> None:
@@ -159,13 +174,15 @@ def test_the_row_of_the_program_has_its_retrieval_handlers_and_the_tools_that_ma
 
 
 def test_a_link_that_cannot_answer_fails_the_run_at_once_and_what_comes_later_changes_nothing() -> None:
-    desk = Desk()
-    desk.serve(CONTEXT, [Outcome(Status.FAILED, "the index is down")], 100)
-    desk.serve(TOOLS, [found([1, "add"])], 900)
-    run = desk.run("Q.", links=LINKS)
-    assert (run.ending, run.failure) == ("failed", Report(ReportKind.OTHER, "the index is down"))
-    assert desk.records == ["Load", "R", "R"]
-    assert [each.landed_at_us for each in desk.log[1:]] == [100, 900]
+    world = RememberingWorld()
+    world.look_up(*LINKS)
+    world.index(CONTEXT, Outcome(Status.FAILED, "the index is down"), delay_us=100)
+    world.index(TOOLS, found([1, "add"]), delay_us=900)
+    run = world.run("Q.")
+    assert (failure(run), report(run)) == (Failure.RETRIEVAL, Report(ReportKind.OTHER, "the index is down"))
+    assert world.ops == ["Load", "R", "R"]
+    assert [each.landed_at_us for each in world.log[1:]] == [100, 900]
+    assert world.told("agent.run_ended")[0]["t"] == 100
 
 
 @pytest.mark.parametrize(
@@ -182,25 +199,42 @@ def test_a_link_that_cannot_answer_fails_the_run_at_once_and_what_comes_later_ch
 def test_an_answer_that_is_no_list_of_results_fails_the_run_with_the_place(
     link: int, value: object, problem: str
 ) -> None:
-    desk = Desk()
-    desk.serve(LINKS[link].key, [Outcome(Status.OK, value)])
-    run = desk.run("Q.", links=LINKS[link : link + 1])
-    assert run.failure is not None
-    assert run.failure.kind is ReportKind.RESPONSE
-    assert run.failure.message == problem or re.fullmatch(problem, run.failure.message)
+    world = RememberingWorld()
+    world.look_up(LINKS[link])
+    world.index(LINKS[link].key, Outcome(Status.OK, value))
+    said = report(world.run("Q."))
+    assert said.kind is ReportKind.RESPONSE
+    assert said.message == problem or re.fullmatch(problem, said.message)
 
 
-def test_a_round_that_was_abandoned_goes_nowhere() -> None:
-    desk = Desk()
-    desk.serve(CONTEXT, [found()], 100)
-    run = SmallRun(desk, "Q.", links=LINKS[:1])
-    run.start()
-    while not run.retrieval:
-        desk.clock.step()
-    run.retrieval.abandon()
-    desk.clock.run()
-    assert desk.records == ["Load", "R"]
-    assert desk.log[1].outcome == found()
+def test_a_run_that_was_stopped_while_it_looks_things_up_goes_nowhere() -> None:
+    world = RememberingWorld()
+    world.look_up(LINKS[0])
+    world.index(CONTEXT, found(), delay_us=100)
+    run = world.run("Q.", until_us=50)
+    world.runs.cancel(run, "enough")
+    world.clock.run()
+    assert world.ops == ["Load", "R"]
+    assert world.log[1].outcome == found()
+    assert failure(run) is Failure.CANCELLED
+
+
+def test_a_run_whose_turns_are_spent_looks_nothing_up() -> None:
+    world = RememberingWorld(calls(call("add")), max_turns=1)
+    world.tool("add")
+    world.look_up(LINKS[0])
+    world.index(CONTEXT, found())
+    assert failure(world.run("Q.")) is Failure.MAX_TURNS
+    assert world.ops == ["Load", "R", "C", "T"]
+
+
+def test_a_request_that_is_sent_again_is_a_round_that_looks_things_up_again() -> None:
+    world = RememberingWorld(BUSY, text("Yes."))
+    world.look_up(LINKS[0])
+    world.index(CONTEXT, found([1, "d", "old"]), found([1, "e", "new"]))
+    world.run("Q.")
+    assert world.ops == ["Load", "R", "C", "R", "C", "Append"]
+    assert [[each["id"] for each in request["documents"]] for request in world.model.requests] == [["d"], ["e"]]
 
 
 @pytest.mark.parametrize("samples", [0, -1, True, 1.0])
@@ -210,18 +244,9 @@ def test_a_link_asks_for_one_result_or_more(samples: Any) -> None:
 
 
 def test_an_index_answers_a_run() -> None:
-    desk = Desk(assistant("Yes."))
+    world = RememberingWorld(text("Yes."))
     entries = [("hours", "When are you open?", "9 to 5"), ("menu", "What is on the menu?", ["soup"])]
-    desk.bus.serve(CONTEXT, IndexHandler(desk.clock, Index(entries), Stream(0, "index")))
-    desk.run("Are you open now?", links=[Retrieves(CONTEXT, 1)])
-    assert desk.model.seen[0].payload[1] == (RetrievedDocument("hours", '"9 to 5"'),)
-
-
-def test_a_run_without_links_asks_nobody() -> None:
-    desk = Desk(assistant("Yes."))
-    desk.run("Q.", routes=Routes(MODEL))
-    assert desk.records == ["Load", "C", "Append"]
-
-
-def test_a_query_is_data() -> None:
-    assert Retrieve(What.DOCUMENTS, "q", 3) == Retrieve(What.DOCUMENTS, "q", 3, None, None, None)
+    world.bus.serve(CONTEXT, IndexHandler(world.clock, Index(entries), Stream(0, "index")))
+    world.look_up(Retrieves(CONTEXT, 1))
+    world.run("Are you open now?")
+    assert world.request(1)["documents"] == [{"id": "hours", "text": '"9 to 5"'}]

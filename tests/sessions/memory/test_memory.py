@@ -12,6 +12,7 @@ from bargein import sim
 from bargein.models.memory_sqlite import SqliteStore
 from bargein.pipelines.agent.messages import Message, ToolCall, assistant, system, tool_answer, user
 from bargein.pipelines.session_memory import with_ids_of_epoch_0
+from bargein.sim.lab.result import Result
 from bargein.sim.scenario.model import Scenario, ScenarioError
 
 BEFORE = [{"user": "My name is Ada."}, {"agent": "Hello Ada."}]
@@ -29,7 +30,7 @@ def scenario(memory: Mapping[str, Any], folder: Path | None = None, **more: Any)
     return Scenario.from_dict({**data, **more}, folder=folder)
 
 
-def events(result: sim.Result, *prefixes: str) -> list[tuple[Any, ...]]:
+def events(result: Result, *prefixes: str) -> list[tuple[Any, ...]]:
     """Instant, kind and values of the records of these kinds."""
     apart = ("t", "seq", "kind", "epoch")
     return [
@@ -39,13 +40,13 @@ def events(result: sim.Result, *prefixes: str) -> list[tuple[Any, ...]]:
     ]
 
 
-def requests(result: sim.Result) -> list[tuple[int, tuple[Message, ...]]]:
+def requests(result: Result) -> list[tuple[int, tuple[Message, ...]]]:
     """Instant and messages of each request."""
     log = result.opened.session.bus.log
     return [(each.dispatched_at_us, each.payload.messages) for each in log if each.kind == "completion"]
 
 
-def appended(result: sim.Result) -> list[tuple[Mapping[str, Any], ...]]:
+def appended(result: Result) -> list[tuple[Mapping[str, Any], ...]]:
     log = result.opened.session.bus.log
     return [each.payload.messages for each in log if each.kind == "memory" and hasattr(each.payload, "messages")]
 

@@ -1,0 +1,98 @@
+"""What came back since the last step: stream items folded, outcomes put before hooks, an answer made ready to read.
+
+Everything of one instant is collected before any of it is acted on, so that runs are dealt with in their own order
+and not in that of the answers (run contract, sections 4, 8.2 and 9). Left out: acting on it (``materialise``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bargein.pipelines.agent.answers import Answer, StreamError, StreamFold
+from bargein.pipelines.agent.hooks import At, Moment
+from bargein.pipelines.agent.invalid_calls import discover_early
+from bargein.pipelines.agent.materialise import answer_of
+from bargein.pipelines.agent.parts import CallPart
+from bargein.pipelines.agent.run_state import Run, Turn
+from bargein.sim.effects.bus import Outcome, Status
+from bargein.sim.kernel.cancel import Cause
+
+if TYPE_CHECKING:
+    from bargein.pipelines.agent.run import AgentRuns
+
+__all__ = ["fold_deltas", "judge_outcomes", "judge_round"]
+
+
+def judge_outcomes(runs: AgentRuns, run: Run) -> None:
+    """Put each outcome that has landed before the hooks, once; whoever asked for it is told afterwards."""
+    for effect in tuple(run.effects):
+        if effect.outcome is None or effect.judged:
+            continue
+        effect.judged = True
+        if run.ending is None and effect.dispatch is not None:
+            runs.hooks.call(Moment(runs, At.JUDGE_OUTCOME, run, effect.turn, effect))
+        if effect.on_landed is not None:
+            effect.on_landed(effect)
+
+
+def fold_deltas(runs: AgentRuns, run: Run) -> None:
+    """Fold what came in, item by item; of a streamed answer hooks see each, and a call that may not be made is found
+    by its name."""
+    turn = run.turn
+    if turn is None:
+        return
+    inbox, turn.inbox = turn.inbox, []
+    for item in inbox:
+        if run.ending is not None or turn.broken:
+            return
+        if turn.fold is None:
+            turn.fold = StreamFold(run.scope, run.calls)
+        if isinstance(item, StreamError):
+            _break(turn, item)
+            return
+        turn.fold.feed(item)
+        run.calls = turn.fold.calls
+        if not run.streamed:
+            continue  # one answer, however it came; it is judged when it has landed
+        runs.hooks.call(Moment(runs, At.DELTA, run, turn, turn.request, item))
+        for block in turn.fold.blocks:
+            if block.named_at == turn.fold.items - 1:
+                discover_early(run, turn, block)
+
+
+def _break(turn: Turn, error: StreamError) -> None:
+    """The stream broke: the round ends here, whatever its producer goes on to send."""
+    turn.broken = True
+    request = turn.request
+    assert request is not None
+    dispatch = request.dispatch
+    request.outcome = Outcome(Status.FAILED, error.report)
+    if dispatch is not None and dispatch.running:
+        dispatch.cancel(Cause.DISCARDED)
+
+
+def judge_round(runs: AgentRuns, run: Run) -> None:
+    """Make the answer ready, and put it before the hooks, once."""
+    turn = run.turn
+    if turn is None or turn.read or turn.judged or turn.request is None or turn.request.outcome is None:
+        return
+    turn.judged = True
+    answer = answer_of(turn)
+    if answer is None:
+        if turn.fold is not None:
+            turn.answer = turn.fold.answer(None)  # what there is of it, for calls that were found before it broke
+        return
+    turn.answer = _numbered(run, answer)
+    runs.hooks.call(Moment(runs, At.JUDGE_ROUND, run, turn, turn.request))
+
+
+def _numbered(run: Run, answer: Answer) -> Answer:
+    """Give calls that have none an id of their own."""
+    parts = []
+    for part in answer.parts:
+        if type(part) is CallPart and not part.id:
+            part = replace(part, id=f"{run.scope}.{run.calls}")
+            run.calls += 1
+        parts.append(part)
+    return replace(answer, parts=tuple(parts))

@@ -1,0 +1,326 @@
+"""Agent runs on the virtual clock: the loop that takes each of them step by step from its prompt to its ending.
+
+A step is taken whenever something happened: an effect landed, an item came, a hold was released, a run was spawned.
+It goes through the same functions in the same order for every run, the oldest first (run contract, sections 1, 4, 5
+and 9). Steps follow each other on one instant until nothing changes. Nothing here knows of voice.
+
+Ties: a step is ``WORK``, so everything that is delivered on an instant is collected before it is acted on. Left out:
+memory, checkpoints, and delivering streams to observers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from json import dumps
+from typing import Any
+
+from bargein.pipelines.agent.assets import BinaryAssets
+from bargein.pipelines.agent.endings import Ending, Failed, Failure, RunBusy
+from bargein.pipelines.agent.history import History, ResultStatus
+from bargein.pipelines.agent.hooks import At, Hooks, Moment
+from bargein.pipelines.agent.media_sources import ContentError
+from bargein.pipelines.agent.parts import Part, RunMessage, user_message
+from bargein.pipelines.agent.run_settings import Agent, Settings
+from bargein.pipelines.agent.run_state import PendingEffect, Run, Turn
+from bargein.pipelines.agent.run_steps import STAGES
+from bargein.sim.effects.bus import EffectBus, EffectKind
+from bargein.sim.effects.layers import LayeredBus
+from bargein.sim.effects.reports import Report, ReportKind
+from bargein.sim.kernel.cancel import Cause
+from bargein.sim.kernel.clock import Clock, Order
+from bargein.sim.kernel.timeline import Timeline
+
+__all__ = ["RUN_EVENTS", "AgentRun", "AgentRuns", "Prompt"]
+
+Prompt = str | Part | RunMessage | Sequence[Part]
+
+RUN_EVENTS: dict[str, tuple[str, ...]] = {
+    "agent.run_started": ("scope", "name"),
+    "agent.run_opened": ("scope",),
+    "agent.provider_retry": ("scope", "attempt", "budget", "reason"),
+    "agent.tool_turn_committed": ("scope", "turn"),
+    "agent.run_ended": ("scope", "ending", "detail"),
+    "agent.run_despawn_refused": ("scope", "reason"),
+}
+"""What runs write on their timeline; ``epoch`` is the run's number."""
+
+
+class AgentRuns:
+    """Every run on one bus.
+
+    Args:
+        clock: gives the instants.
+        bus: what the runs ask.
+        hooks: who is called when.
+        assets: where media are kept; shared by all runs.
+
+    Attributes:
+        timeline: what happened, in order.
+        live: the runs there are, by number, the oldest first.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        bus: EffectBus | LayeredBus,
+        hooks: Hooks | None = None,
+        assets: BinaryAssets | None = None,
+    ) -> None:
+        self.clock = clock
+        self.bus = bus if isinstance(bus, LayeredBus) else LayeredBus(bus)
+        self.hooks = hooks or Hooks()
+        self.assets = assets or BinaryAssets()
+        self.timeline = Timeline(clock, RUN_EVENTS)
+        self.live: dict[int, Run] = {}
+        self._seq = 0
+        self._commands: deque[Callable[[], object]] = deque()
+        self._awake = False
+        self._watchers: list[Callable[[Run, int], object]] = []
+
+    # -- spawning -----------------------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        agent: Agent,
+        prompt: Prompt,
+        history: Iterable[RunMessage] = (),
+        *,
+        streamed: bool = False,
+        max_turns: int | None = None,
+        settings: Settings | None = None,
+    ) -> Run:
+        """Start a run at once; its first request is made with the next step, on this instant."""
+        self._seq += 1
+        return self._populate(self._seq, agent, prompt, history, streamed, max_turns, settings)
+
+    def queue_spawn(
+        self,
+        agent: Agent,
+        prompt: Prompt,
+        history: Iterable[RunMessage] = (),
+        *,
+        streamed: bool = False,
+        max_turns: int | None = None,
+        settings: Settings | None = None,
+    ) -> int:
+        """Have a run start with the next step. Returns its number, which is in ``live`` from then on."""
+        self._seq += 1
+        rest = (self._seq, agent, prompt, tuple(history), streamed, max_turns, settings)
+        self._queue(lambda: self._populate(*rest))
+        return self._seq
+
+    def create(self, agent: Agent, settings: Settings | None = None, *, streamed: bool = False) -> Run:
+        """A run to be filled by hand: nothing reads it before `make_ready`."""
+        self._seq += 1
+        return self._create(self._seq, agent, settings, streamed)
+
+    def make_ready(self, run: Run) -> None:
+        """The run is filled; it opens with the next step."""
+        run.ready = True
+        self.wake()
+
+    def _create(self, seq: int, agent: Agent, settings: Settings | None, streamed: bool) -> Run:
+        run = Run(seq, agent, History(f"r{seq}", self.assets), replace(settings or Settings()), streamed)
+        self.live[seq] = run
+        self.tell("agent.run_started", run, run.name)
+        self.hooks.call(Moment(self, At.RUN_STARTED, run))
+        return run
+
+    def _populate(
+        self,
+        seq: int,
+        agent: Agent,
+        prompt: Prompt,
+        history: Iterable[RunMessage],
+        streamed: bool,
+        max_turns: int | None,
+        settings: Settings | None,
+    ) -> Run:
+        run = self._create(seq, agent, settings, streamed)
+        if seq not in self.live:
+            return run  # a hook has taken it out again
+        run.prompt = user_message(prompt if isinstance(prompt, str | RunMessage) else _parts(prompt))
+        if max_turns is not None:
+            run.settings.max_turns = max_turns
+        for message in history:
+            run.prior.append(message)
+        self.make_ready(run)
+        return run
+
+    # -- ending -------------------------------------------------------------------------------------------
+
+    def cancel(self, run: Any, reason: str) -> None:
+        """End a run as cancelled; a run that has ended keeps its ending, and what is no run is left alone."""
+        if isinstance(run, Run):
+            self.end(run, Failed(Failure.CANCELLED, Report(ReportKind.CANCELLED, reason)))
+
+    def queue_cancel(self, seq: int, reason: str) -> None:
+        """Cancel a run with the next step, before anything else of it."""
+        self._queue(lambda: self.cancel(self.live.get(seq), reason))
+
+    def despawn(self, run: Any) -> RunBusy | None:
+        """Take out an ended run with all that belongs to it; its records stay.
+
+        Returns:
+            Why it was not taken out; ``None`` where it was.
+        """
+        if not isinstance(run, Run) or self.live.get(run.seq) is not run:
+            return RunBusy.NOT_A_RUN
+        if run.ending is None:
+            return RunBusy.UNSETTLED
+        if any(effect.outcome is None for effect in run.effects):
+            return RunBusy.IN_FLIGHT
+        del self.live[run.seq]
+        return None
+
+    def queue_despawn(self, seq: int) -> None:
+        """Take a run out with the next step; a refusal is told on the timeline."""
+
+        def take() -> None:
+            refused = self.despawn(self.live.get(seq))
+            if refused is not None:
+                self.timeline.add("agent.run_despawn_refused", seq, f"r{seq}", str(refused))
+
+        self._queue(take)
+
+    def remove(self, run: Run) -> None:
+        """Take a run out whatever it is doing: what it has in flight is cancelled, the rest never asked."""
+        self.live.pop(run.seq, None)
+        run.ending = run.ending or Failed(Failure.CANCELLED, Report(ReportKind.CANCELLED, "the run was removed"))
+        run.phase, run.told = None, True
+        for effect in tuple(run.effects):
+            if effect.dispatch is not None:
+                effect.dispatch.cancel(Cause.DISCARDED)
+
+    def end(self, run: Run, ending: Ending) -> None:
+        """Give a run its ending; the first one stands.
+
+        What it has not asked yet is not asked any more. A tool in flight is left to its handler; an answer that still
+        streams has no reader now and is cancelled.
+        """
+        if run.ending is not None:
+            return
+        run.ending, run.phase, run.settling = ending, None, None
+        if run.turn is not None:
+            run.turn.read, run.turn.reading = True, False
+        run.effects = [effect for effect in run.effects if effect.dispatch is not None]
+        for effect in tuple(run.effects):
+            if effect.in_flight and effect.kind is EffectKind.COMPLETION and run.streamed and not effect.hooked:
+                assert effect.dispatch is not None
+                effect.dispatch.cancel(Cause.DISCARDED)
+        self.wake()
+
+    # -- holds at committed turns -------------------------------------------------------------------------
+
+    def hold_after_tool_turn(self, run: Run, owner: str, minimum_turn: int) -> None:
+        """Have a run stand still once it has committed a tool turn from ``minimum_turn`` on, until ``owner`` releases
+        it; the same owner's earlier hold is not moved later."""
+        run.holds[owner] = min(minimum_turn, run.holds.get(owner, minimum_turn))
+
+    def release_tool_turn_hold(self, run: Run, owner: str) -> None:
+        """Take an owner's hold back; an owner without one changes nothing."""
+        run.holds.pop(owner, None)
+        self.wake()
+
+    def watch_commits(self, watcher: Callable[[Run, int], object]) -> None:
+        """Call ``watcher(run, turn)`` whenever a tool turn is committed, its results stored."""
+        self._watchers.append(watcher)
+
+    # -- for the steps and for hooks ----------------------------------------------------------------------
+
+    def ask(
+        self,
+        run: Run,
+        kind: EffectKind,
+        key: str,
+        payload: Any,
+        on_landed: Callable[[PendingEffect], object] | None = None,
+    ) -> PendingEffect | None:
+        """Ask something of the world under a run, with the next step; nothing where nobody serves ``key``.
+
+        Raises:
+            ValueError: a custom payload that is no plain data.
+        """
+        if kind is EffectKind.CUSTOM:
+            try:
+                dumps(payload, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"payload of {key}: {error}; accepted is plain data") from None
+        if not self.bus.serves(key):
+            return None
+        effect = PendingEffect(kind, key, payload, self.wake, hooked=True, on_landed=on_landed)
+        run.effects.append(effect)
+        self.wake()
+        return effect
+
+    def store(self, run: Run, message: RunMessage, statuses: Sequence[ResultStatus | None] = ()) -> int | None:
+        """Add a message to a run's history; one that cannot be stored fails the run, and only this one."""
+        try:
+            return run.history.append(message, statuses)
+        except ContentError as error:
+            self.end(run, Failed(Failure.CONTENT, detail=str(error)))
+            return None
+
+    def committed(self, run: Run, turn: Turn) -> None:
+        """Tell that a tool turn is committed."""
+        self.tell("agent.tool_turn_committed", run, turn.number)
+        for watcher in tuple(self._watchers):
+            watcher(run, turn.number)
+
+    def tell(self, kind: str, run: Run, *values: Any) -> None:
+        """Write on the timeline."""
+        self.timeline.add(kind, run.seq, run.scope, *values)
+
+    def wake(self) -> None:
+        """Something happened; take a step on this instant."""
+        if not self._awake:
+            self._awake = True
+            self.clock.call_in(0, Order.WORK, self._step)
+
+    def _queue(self, command: Callable[[], object]) -> None:
+        self._commands.append(command)
+        self.wake()
+
+    # -- one step -----------------------------------------------------------------------------------------
+
+    def _step(self, _: object) -> None:
+        self._awake = False
+        while self._commands:
+            self._commands.popleft()()
+        for stage, ended in STAGES:
+            for run in tuple(self.live.values()):
+                if (ended or run.ending is None) and self.live.get(run.seq) is run:
+                    stage(self, run)
+
+
+def _parts(prompt: Any) -> tuple[Part, ...]:
+    return tuple(prompt) if isinstance(prompt, list | tuple) else (prompt,)
+
+
+class AgentRun:
+    """One agent on one bus: the short way to a run.
+
+    Args:
+        agent: whose runs these are.
+        bus: what they ask.
+        clock: gives the instants.
+        hooks: who is called when.
+    """
+
+    def __init__(self, agent: Agent, bus: EffectBus | LayeredBus, clock: Clock, *, hooks: Hooks | None = None) -> None:
+        self.agent = agent
+        self.runs = AgentRuns(clock, bus, hooks)
+
+    def start(
+        self,
+        prompt: Prompt,
+        history: Iterable[RunMessage] = (),
+        *,
+        streamed: bool = False,
+        max_turns: int | None = None,
+        settings: Settings | None = None,
+    ) -> Run:
+        """Start a run on this instant; it goes on as the clock does."""
+        return self.runs.spawn(self.agent, prompt, history, streamed=streamed, max_turns=max_turns, settings=settings)

@@ -1,0 +1,103 @@
+"""One step of the run loop, as the list of what is done for every run in turn.
+
+The order is the contract's: assemble, gate, dispatch, collect, judge, read, look on, settle (run contract, sections 4
+and 9). Left out: when a step is taken (``run``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from bargein.pipelines.agent import advance, batch, collect, invalid_calls
+from bargein.pipelines.agent.endings import Failed, Settled
+from bargein.pipelines.agent.hooks import At, Moment
+from bargein.pipelines.agent.materialise import CHAIN
+from bargein.pipelines.agent.run_state import PendingEffect, Run
+from bargein.sim.effects.bus import EffectKind
+from bargein.sim.effects.layers import Dispatch
+
+if TYPE_CHECKING:
+    from bargein.pipelines.agent.run import AgentRuns
+
+__all__ = ["STAGES", "Stage"]
+
+Stage = Callable[["AgentRuns", Run], None]
+
+
+def gate(runs: AgentRuns, run: Run) -> None:
+    """Put each effect before the hooks once, before it is dispatched."""
+    for effect in tuple(run.effects):
+        if not effect.gated and run.ending is None:
+            effect.gated = True
+            runs.hooks.call(Moment(runs, At.GATE, run, effect.turn, effect))
+
+
+def dispatch(runs: AgentRuns, run: Run) -> None:
+    """Dispatch what nobody holds, in the order in which it was asked for."""
+    for effect in tuple(run.effects):
+        if effect.dispatch is None and effect.outcome is None and not effect.held:
+            _ask(runs, run, effect)
+
+
+def _ask(runs: AgentRuns, run: Run, effect: PendingEffect) -> None:
+    def landed(dispatch: Dispatch) -> None:
+        if effect.outcome is None:
+            effect.outcome = dispatch.outcome
+        runs.wake()
+
+    def item(item: Any) -> None:
+        if effect.turn is not None and effect.kind is EffectKind.COMPLETION:
+            effect.turn.inbox.append(item)
+            if run.streamed:
+                runs.wake()
+
+    effect.dispatch = runs.bus.dispatch(
+        effect.kind, effect.key, effect.payload, scope=run.scope, on_landed=landed, on_item=item
+    )
+
+
+def checkpoint(runs: AgentRuns, run: Run) -> None:
+    """The moment to look at a run: what landed is stored, and nothing has settled yet."""
+    if run.phase is not None:
+        runs.hooks.call(Moment(runs, At.CHECKPOINT, run, run.turn))
+
+
+def settle(runs: AgentRuns, run: Run) -> None:
+    """Let runs settle, and tell of every ending once."""
+    if run.settling is not None and run.ending is None:
+        runs.end(run, Settled(run.settling))
+    ending = run.ending
+    if ending is not None and not run.told:
+        run.told = True
+        name, detail = (
+            ("Settled", ending.output) if isinstance(ending, Settled) else (str(ending.failure), _why(ending))
+        )
+        runs.tell("agent.run_ended", run, name, detail)
+        runs.hooks.call(Moment(runs, At.RUN_ENDED, run, run.turn))
+
+
+def _why(ending: Failed) -> str:
+    if ending.report is not None:
+        return ending.report.message
+    return ending.detail if ending.limit is None else str(ending.limit)
+
+
+STAGES: tuple[tuple[Stage, bool], ...] = (
+    (advance.open_run, False),
+    (advance.advance, False),
+    (advance.select_model, False),
+    (advance.before_request, False),
+    (advance.assemble, False),
+    (batch.release_batch, False),
+    (gate, False),
+    (dispatch, True),
+    (collect.judge_outcomes, True),
+    (collect.fold_deltas, False),
+    (collect.judge_round, False),
+    (invalid_calls.ask_hooks, False),
+    *((link, False) for link in CHAIN),
+    (checkpoint, False),
+    (settle, True),
+)
+"""What is done, in order, and whether also for runs that have ended."""
