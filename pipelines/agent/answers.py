@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from json import dumps, loads
 from typing import Any
 
-from bargein.pipelines.agent.deltas import CallDelta, StreamEnd, TextDelta
-from bargein.pipelines.agent.parts import AssistantHead, CallPart, ImagePart, JsonPart, Part, TextPart
+from bargein.pipelines.agent.deltas import CallDelta, ResponseData, StreamEnd, TextDelta
+from bargein.pipelines.agent.parts import AssistantHead, CallPart, ImagePart, JsonPart, OpaquePart, Part, TextPart
 from bargein.sim.effects.reports import Report
 
 __all__ = ["Answer", "CallDone", "PartDone", "StreamError", "StreamFold", "ToolReply", "ToolRequest", "family_of"]
@@ -163,6 +163,8 @@ class StreamFold:
             self._open.pop(item.index, None)
         elif isinstance(item, PartDone):
             self._whole(item.part)
+        elif isinstance(item, ResponseData):
+            self._whole(OpaquePart(item.value))
         elif isinstance(item, StreamEnd):
             self.end = item
         self.items += 1

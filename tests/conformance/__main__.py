@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.report import lines
+from tests.conformance.report import lines, run_lines
 
 if __name__ == "__main__":
-    print("\n".join(lines()))
+    print("\n".join([*lines(), *run_lines()]))

@@ -22,8 +22,8 @@ KINDS = {
     "argument_spelling": "a call's arguments are an object; where the wire carries them as text, its spelling is free",
     "provider_data_kept": "we carry back a member that the provider sent, and the recording client lost it",
     "tool_order": "we offer tools in the order of their names, so that equal requests are equal bytes",
-    "program_edit": "the recorded program edited the answer before it went on (repaired or dropped a call, or quoted "
-    "it in a new conversation by itself); the same edit is made to our context",
+    "program_edit": "the recorded program stepped in before it went on (repaired or dropped a call, quoted the answer "
+    "by itself, said more or offered other tools); the same is done to our context or run",
 }
 
 ABSENT = object()
