@@ -6,7 +6,7 @@ from typing import Any
 
 from bargein.pipelines.agent.answers import StreamFold
 from bargein.pipelines.agent.deltas import ResponseData, TextDelta
-from bargein.pipelines.agent.parts import OpaquePart, TextPart
+from bargein.pipelines.agent.parts import OpaquePart
 
 SIGNED: dict[str, Any] = {"wire": "anthropic", "blocks": [{"signature": "abc"}]}
 
@@ -16,4 +16,3 @@ def test_data_of_the_whole_answer_is_kept_in_its_place() -> None:
     for item in (TextDelta("Hello"), ResponseData(SIGNED), TextDelta(" there.")):
         fold.feed(item)
     assert [block.whole or block.text for block in fold.blocks] == ["Hello", OpaquePart(SIGNED), " there."]
-    assert TextPart("Hello") != OpaquePart(SIGNED)
