@@ -173,6 +173,11 @@ def confirmation_refused(kit):
     return rig, rig.execute(kit.call("t1.1", "confirm_pending", call_id="t1.0"))
 
 
+def denied(kit):
+    rig = kit.Rig().book()
+    return rig, rig.engine.execute([kit.call("t1.0")], 1, rig.token(1), denied={"book": "closed"})
+
+
 SITUATIONS = {
     ok: "ok",
     ok_truncated: "ok",
@@ -201,6 +206,7 @@ SITUATIONS = {
     orphan_reported: "already_reported",
     confirmation_required: "ok",
     confirmation_refused: "confirmation_refused",
+    denied: "ok",
 }
 """For every outcome that a call can settle with: a situation of its name, and the kind that the model reads."""
 
