@@ -15,7 +15,7 @@ run (``tools.engine``), and what was heard of what is said (``conversation``).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bargein.pipelines.agent.assembly import InvalidCall, Response
@@ -126,6 +126,7 @@ class LlmRunner:
         self._stream: ResponseStream | None = None
         self._execution: Execution | None = None
         self._withheld: frozenset[str] = frozenset()
+        self._denied: Mapping[str, str] = {}
         self._speaking_filler = False
         self._round = 0
         self.active = False
@@ -144,6 +145,7 @@ class LlmRunner:
         """Go on under other settings; a filler that is timed already keeps its instant."""
         self._settings = settings
         self._model.agent = settings.agent
+        self._model.steering = settings.steering
         self._fillers.adopt(settings.filler, clips)
 
     # -- a turn, top to bottom ----------------------------------------------------------------------------
@@ -165,7 +167,7 @@ class LlmRunner:
                 self._end("answered" if response.text else "empty", number + 1)
                 return
             speculation = None if adopted is None else adopted.speculation
-            execution = yield from self._run_tools(epoch, token, number, response.calls, self._withheld, speculation)
+            execution = yield from self._run_tools(epoch, token, number, response.calls, speculation)
             if token.cancelled:
                 return
             self._append(execution, number)
@@ -212,7 +214,7 @@ class LlmRunner:
         response = guess.response if guess is not None else None
         if response is None:
             response = stream.response(self._conversation.context)
-        self._withheld = stream.withheld(response.calls)
+        self._withheld, self._denied = stream.withheld(response.calls), stream.denied
         self._conversation.push_response(stream.ordinal, response)
         yield from stream.end_speech(token)
         return response
@@ -253,13 +255,11 @@ class LlmRunner:
         token: CancelToken,
         number: int,
         calls: Sequence[ToolCall | InvalidCall],
-        withheld: frozenset[str],
         speculation: Speculation | None,
     ) -> Steps:
         """Run one batch to its end, with a filler if it takes long; what was speculated is committed.
 
-        Args:
-            withheld: tools that were not on offer; calls to them are answered so and spend no budget.
+        Calls to tools that were not on offer, or are denied, are answered so and spend no budget.
 
         Returns:
             The execution, complete and not delivered yet; of no use when the turn was cancelled.
@@ -267,7 +267,7 @@ class LlmRunner:
         self._timeline.add("tools.started", epoch, number, [call.id for call in calls])
         self._speaking_filler = False
         if speculation is None:
-            execution = self._engine.execute(calls, epoch, token, withheld=withheld)
+            execution = self._engine.execute(calls, epoch, token, withheld=self._withheld, denied=self._denied)
         else:
             execution = self._engine.commit(speculation, token)
         self._execution = execution

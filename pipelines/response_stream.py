@@ -8,7 +8,7 @@ what is done with the response once it is complete.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from logging import INFO, getLogger
 from typing import Any
 
@@ -21,6 +21,7 @@ from bargein.pipelines.playout_book import Source
 from bargein.pipelines.ports import RequestRefused
 from bargein.pipelines.round_metrics import TurnRecorder
 from bargein.pipelines.speaker import Speaker, Steps
+from bargein.pipelines.steering import Steering
 from bargein.pipelines.tools.offer import Offer, Offered
 from bargein.pipelines.tts_stage import SpeechItem
 from bargein.sim.effects.bus import Effect, EffectBus, EffectKind, Status
@@ -32,6 +33,7 @@ __all__ = ["ModelPort", "ResponseStream", "model_key"]
 
 
 _log = getLogger("bargein.timeline")
+_UNSTEERED = Steering()
 
 
 def model_key(label: str) -> str:
@@ -45,6 +47,7 @@ class ModelPort:
     Args:
         agent: its settings, which each request is derived from.
         offer: says which tools each request is sent with.
+        steering: how single requests differ from what these say.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class ModelPort:
         offer: Offer,
         recorder: TurnRecorder,
         speaker: Speaker,
+        steering: Steering = _UNSTEERED,
     ) -> None:
         self.timeline = timeline
         self.bus = bus
@@ -62,6 +66,7 @@ class ModelPort:
         self.offer = offer
         self.recorder = recorder
         self.speaker = speaker
+        self.steering = steering
 
     def ask(self, epoch: int, round: int, messages: Sequence[Message], *, live: bool) -> ResponseStream:
         """Send one request; its deltas come in from now on.
@@ -69,9 +74,10 @@ class ModelPort:
         Args:
             live: whether its text is spoken as it comes.
         """
-        offered = self.offer.current
-        request = derive_request(self.agent, messages, offered.adverts)
-        stream = ResponseStream(self, epoch, round, live, offered)
+        steer = self.steering.at(epoch, round + 1)
+        offered = self.offer.current if steer.tools is None else self.offer.among(steer.tools)
+        request = derive_request(steer.agent(self.agent), steer.messages(messages), offered.adverts)
+        stream = ResponseStream(self, epoch, round, live, offered, steer.denied)
         self.timeline.add("llm.request", epoch, round, len(self.bus.log), len(request.messages), len(request.tools))
         stream.effect = self.bus.dispatch(
             EffectKind.COMPLETION,
@@ -95,6 +101,7 @@ class ResponseStream:
         ordinal: its number for the playout, once it has begun to be spoken.
         effect: the completion on the bus.
         offered: the tools that its request was sent with.
+        denied: tools whose calls it may not have served, and why.
     """
 
     __slots__ = (
@@ -105,6 +112,7 @@ class ResponseStream:
         "_live",
         "_model",
         "_timed",
+        "denied",
         "effect",
         "epoch",
         "offered",
@@ -114,11 +122,14 @@ class ResponseStream:
 
     effect: Effect
 
-    def __init__(self, model: ModelPort, epoch: int, round: int, live: bool, offered: Offered) -> None:
+    def __init__(
+        self, model: ModelPort, epoch: int, round: int, live: bool, offered: Offered, denied: Mapping[str, str]
+    ) -> None:
         self._model = model
         self.epoch = epoch
         self.round = round
         self.offered = offered
+        self.denied = denied
         self.ordinal: int | None = None
         self._live = live
         self._timed = model.recorder.llm_request(epoch, model.bus.clock.now)

@@ -141,7 +141,7 @@ class VoiceSession:
             settings,
             self.conversation,
             self.engine,
-            ModelPort(timeline, self.bus, settings.agent, self.offer, self.recorder, speaker),
+            ModelPort(timeline, self.bus, settings.agent, self.offer, self.recorder, speaker, settings.steering),
             speaker,
             FillerPolicy(settings.filler, world.clips),
             self.recorder,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bargein.pipelines.agent.request import AgentSettings
+from bargein.pipelines.steering import Steering
 from bargein.pipelines.wordings import DEFAULT_FALLBACK_TEXT, DEFAULT_FILLER_TEXT
 
 __all__ = [
@@ -124,6 +125,7 @@ class SessionSettings:
         fallback_text: what is spoken then.
         speculation: start the model at the user's first final, hold its side effects until the turn ends.
         per_frame: the reference mode: audio moves by one tick a frame instead of by spans.
+        steering: how single requests differ, and which calls are denied.
     """
 
     session_id: str = "s"
@@ -136,3 +138,4 @@ class SessionSettings:
     fallback_text: str = DEFAULT_FALLBACK_TEXT
     speculation: bool = False
     per_frame: bool = False
+    steering: Steering = field(default_factory=Steering)

@@ -68,7 +68,11 @@ class Guesses:
         guess.response = guess.stream.response(self._conversation.context)
         if guess.response.calls:
             guess.speculation = self._engine.speculate(
-                guess.response.calls, guess.epoch, guess.token, withheld=guess.stream.withheld(guess.response.calls)
+                guess.response.calls,
+                guess.epoch,
+                guess.token,
+                withheld=guess.stream.withheld(guess.response.calls),
+                denied=guess.stream.denied,
             )
 
     def take(self, epoch: int, text: str) -> Guess | None:

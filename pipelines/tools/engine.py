@@ -7,8 +7,9 @@ session. Left out: reading the context, which it never does, and speaking, which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from bargein.pipelines.agent.assembly import InvalidCall
 from bargein.pipelines.agent.messages import Message, ToolCall
@@ -21,7 +22,7 @@ from bargein.pipelines.tools.outcomes import ToolOutcome, ToolStats
 from bargein.pipelines.tools.planning import Planner, Refusal
 from bargein.pipelines.tools.read_only import ReadOnlyCalls
 from bargein.pipelines.tools.registry import ToolRegistry
-from bargein.pipelines.tools.results import ErrorKind, error
+from bargein.pipelines.tools.results import Answer, ErrorKind, error
 from bargein.pipelines.tools.side_effects import SideEffects
 from bargein.pipelines.tools.speculation import Speculation
 from bargein.pipelines.tools.store import IdempotencyUsage
@@ -34,6 +35,7 @@ from bargein.sim.kernel.timeline import Timeline
 __all__ = ["ToolEngine"]
 
 Calls = Sequence[ToolCall | InvalidCall]
+_NOTHING_DENIED: Mapping[str, str] = MappingProxyType({})
 
 
 class ToolEngine:
@@ -73,6 +75,7 @@ class ToolEngine:
         *,
         parent: int | None = None,
         withheld: frozenset[str] = frozenset(),
+        denied: Mapping[str, str] = _NOTHING_DENIED,
     ) -> Execution:
         """Carry out a committed response.
 
@@ -82,11 +85,13 @@ class ToolEngine:
             token: the turn's; it alone interrupts these calls.
             parent: id of the effect on whose behalf they run.
             withheld: tools that were not on offer; calls to them are answered before anything is planned.
+            denied: tools whose valid calls are answered with the reason given here instead of being served (run
+                contract, section 8.1, a denied outcome); nothing is remembered of them.
 
         Returns:
             The execution, perhaps complete already. Append it to the context, or discard it.
         """
-        execution, ready = self._plan_and_admit(calls, epoch, parent, withheld)
+        execution, ready = self._plan_and_admit(calls, epoch, parent, withheld, denied)
         self._run(execution, ready, token)
         return execution
 
@@ -98,13 +103,14 @@ class ToolEngine:
         *,
         parent: int | None = None,
         withheld: frozenset[str] = frozenset(),
+        denied: Mapping[str, str] = _NOTHING_DENIED,
     ) -> Speculation:
         """Carry out what may be carried out of a response that is not committed yet; arguments as for `execute`.
 
         Returns:
             The speculation. Commit it, or discard it.
         """
-        execution, ready = self._plan_and_admit(calls, epoch, parent, withheld)
+        execution, ready = self._plan_and_admit(calls, epoch, parent, withheld, denied)
         held = [slot for slot in ready if self._is_held(slot)]
         for slot in held:
             self._desk.trace.held(epoch, slot.call.id, slot.call.name)
@@ -131,12 +137,18 @@ class ToolEngine:
     # -- the three steps ----------------------------------------------------------------------------------
 
     def _plan_and_admit(
-        self, calls: Calls, epoch: int, parent: int | None, withheld: frozenset[str]
+        self, calls: Calls, epoch: int, parent: int | None, withheld: frozenset[str], denied: Mapping[str, str]
     ) -> tuple[Execution, list[Slot]]:
         """Plan every call, admit the round, answer what does not run; what is left may run."""
         self._responses += 1
         execution = Execution(
-            self._desk, self._side_effects, self._read_only, epoch=epoch, response=self._responses, parent=parent
+            self._desk,
+            self._side_effects,
+            self._read_only,
+            epoch=epoch,
+            response=self._responses,
+            parent=parent,
+            denied=denied,
         )
         ready: list[Slot] = []
         refused: list[tuple[Slot, Refusal]] = []
@@ -184,6 +196,8 @@ class ToolEngine:
             if self._may_not_start(token):
                 self._desk.stats.not_started_cancelled += 1
                 slot.settle(ToolOutcome.NOT_STARTED, error(ErrorKind.INTERRUPTED, slot.call.name, NOT_STARTED))
+            elif (reason := slot.denial(slot.call.name)) is not None:
+                slot.settle(ToolOutcome.DENIED, Answer(reason))
             elif slot.tool.spec.side_effect:
                 self._side_effects.admit(slot, token)
             else:

@@ -7,7 +7,7 @@ side effects into late notes. Left out: deciding which calls run, and the contex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bargein.pipelines.agent.assembly import InvalidCall
@@ -94,6 +94,10 @@ class Slot:
         self.started_at_us = now_us
         self.running = running or self.tool.spec
 
+    def denial(self, tool: str) -> str | None:
+        """Why a call of ``tool`` is not served here, or ``None`` where it may be."""
+        return self.execution.denied.get(tool)
+
     def settle(self, outcome: ToolOutcome, answer: Answer) -> None:
         """Answer the call."""
         self.answer = answer
@@ -107,6 +111,7 @@ class Execution:
         epoch: the turn.
         response: number of the response in its session.
         parent: id of the effect on whose behalf its calls run.
+        denied: tools whose calls are not served, and the reason that answers them.
         budget_exhausted: the turn's retry budget is spent.
 
     Invariant: it ends delivered or discarded, never both.
@@ -121,6 +126,7 @@ class Execution:
         epoch: int,
         response: int,
         parent: int | None,
+        denied: Mapping[str, str],
     ) -> None:
         self._desk = desk
         self._side_effects = side_effects
@@ -128,6 +134,7 @@ class Execution:
         self.epoch = epoch
         self.response = response
         self.parent = parent
+        self.denied = denied
         self.budget_exhausted = False
         self.slots: list[Slot] = []
         self.claims: list[SideEffectRun] = []

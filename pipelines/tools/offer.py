@@ -46,6 +46,10 @@ class Offer(Protocol):
         """What a request that is sent now is sent with."""
         ...
 
+    def among(self, names: frozenset[str]) -> Offered:
+        """Those of ``names`` that are on offer, for one request."""
+        ...
+
     def withheld(self, calls: Sequence[ToolCall | InvalidCall], offered: Offered) -> frozenset[str]:
         """The tools that a response with these calls asks for although they exist and were not offered to it."""
         ...
@@ -74,9 +78,12 @@ class ToolOffer:
     def current(self) -> Offered:
         """What a request that is sent now is sent with; kept until something changes it."""
         if self._current is None:
-            adverts = self._registry.adverts() if self._only is None else self._narrowed(self._only)
-            self._current = Offered(adverts, frozenset(advert.name for advert in adverts))
+            self._current = _offered(self._registry.adverts() if self._only is None else self._narrowed(self._only))
         return self._current
+
+    def among(self, names: frozenset[str]) -> Offered:
+        """Those of ``names`` that are on offer, with the confirming call where one of them needs it."""
+        return _offered(self._narrowed(names if self._only is None else names & self._only))
 
     def _narrowed(self, only: frozenset[str]) -> tuple[Advert, ...]:
         specs = [spec for spec in self._registry.specs() if spec.name in only]
@@ -131,3 +138,7 @@ class ToolOffer:
     def tell(self) -> None:
         """Record what is on offer from now on."""
         self._timeline.add("tools.offered", 0, [advert.name for advert in self.current.adverts])
+
+
+def _offered(adverts: tuple[Advert, ...]) -> Offered:
+    return Offered(adverts, frozenset(advert.name for advert in adverts))

@@ -47,6 +47,8 @@ class ToolOutcome(StrEnum):
     ORPHAN_REPORTED = "orphan_reported"
     CONFIRMATION_REQUIRED = "confirmation_required"
     CONFIRMATION_REFUSED = "confirmation_refused"
+    DENIED = "denied"
+    """Steering did not let it be served; its answer is the reason."""
 
 
 @dataclass(slots=True)

@@ -148,6 +148,10 @@ class SideEffects:
         """Run the gated call that is confirmed, under the key of the confirming call."""
         confirmations, epoch = self._desk.confirmations, slot.execution.epoch
         found = confirmations.find(slot.arguments["call_id"], epoch)
+        denial = None if isinstance(found, tuple) else slot.denial(found.tool.spec.name)
+        if denial is not None:
+            slot.settle(ToolOutcome.DENIED, Answer(denial))  # the request stays: another turn may confirm it
+            return
         refusal = found if isinstance(found, tuple) else self._no_room(slot, key)
         if refusal is not None:
             slot.settle(*refusal)

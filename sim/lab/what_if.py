@@ -37,8 +37,8 @@ _CHANGEABLE_TOOL = ("latency", "result", "error", "crash", "progress", "results"
 _FIXED_LLM = ("wire", "quirks", "chunking", "cassette", "profile")
 _ACCEPTED = (
     "accepted are agent.filler, agent.turn, agent.engine, agent.tts, agent.fallback, agent.system, agent.speculation, "
-    "agent.max_tool_rounds, agent.max_context_tokens, what a tool's runs come to, the rest of the llm script, and what "
-    "a line that has not begun says"
+    "agent.max_tool_rounds, agent.max_context_tokens, steering, what a tool's runs come to, the rest of the llm "
+    "script, and what a line that has not begun says"
 )
 
 
@@ -67,7 +67,7 @@ def _fixed(old: Scenario, new: Scenario) -> Iterator[str]:
     """What differs and cannot be changed, by its path."""
     for change in _leaves(judged_apart(old.to_dict()), judged_apart(new.to_dict())):
         path = change.path
-        if path[0] in ("llm", "caller"):
+        if path[0] in ("llm", "caller", "steering"):
             continue
         if path[:2] in _CHANGEABLE or (path[0] == "tools" and len(path) > 2 and path[2] in _CHANGEABLE_TOOL):
             continue

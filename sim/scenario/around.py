@@ -35,7 +35,13 @@ def surroundings(plan: Plan, seed: int | None = None, limits: Limits | None = No
     """
     scenario = plan.scenario
     script, agent = scenario.llm, scenario.agent
-    apart = {"remote": scenario.remote, "s2s": scenario.s2s, "llm.wire": script.wire, "llm.cassette": plan._cassette}
+    apart = {
+        "remote": scenario.remote,
+        "s2s": scenario.s2s,
+        "steering": scenario.steering or None,
+        "llm.wire": script.wire,
+        "llm.cassette": plan._cassette,
+    }
     for name, given in apart.items():
         if given is not None:
             raise ScenarioError(f"{scenario.name} has {name}, which other stacks do not run")

@@ -46,6 +46,7 @@ from bargein.sim.scenario.places import Fault
 from bargein.sim.scenario.remembering import memory_handler, remembers
 from bargein.sim.scenario.script import Llm
 from bargein.sim.scenario.sources import cassette_of, ends_turns, profiled_choice, with_profiled_rounds
+from bargein.sim.scenario.steering import steering_of
 
 if TYPE_CHECKING:
     from bargein.models.cassettes import Cassette
@@ -307,6 +308,7 @@ def _settings(scenario: Scenario) -> SessionSettings:
         fallback_text=agent.fallback,
         speculation=agent.speculation,
         per_frame=scenario.session.per_frame,
+        steering=steering_of(scenario.steering),
     )
 
 

@@ -25,6 +25,7 @@ from bargein.sim.scenario.remembering import memory_faults
 from bargein.sim.scenario.remote import remote_faults
 from bargein.sim.scenario.script import Call, Llm, Round
 from bargein.sim.scenario.sources import source_faults
+from bargein.sim.scenario.steering import steering_faults
 from bargein.sim.scenario.suggest import unknown
 from bargein.sim.scenario.toolbox import Tool, ToolRun
 from bargein.sim.scenario.wires import wire_faults
@@ -72,6 +73,7 @@ def faults_of(scenario: Scenario, data: Mapping[str, Any]) -> list[Fault]:
         *_world_faults(scenario),
         *_live_faults(scenario, data),
         *memory_faults(scenario),
+        *steering_faults(scenario),
     ]
 
 

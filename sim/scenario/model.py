@@ -23,6 +23,7 @@ from bargein.sim.scenario.places import Fault, Path, Place, ScenarioError
 from bargein.sim.scenario.remembering import Earlier, Memory
 from bargein.sim.scenario.remote import Link, Narrowing, Outage, Remote
 from bargein.sim.scenario.script import Behaviour, Call, Delta, Llm, ResultWhen, Round, Rule, When
+from bargein.sim.scenario.steering import Patch, Steer, SteerLimit, SteerWhen
 from bargein.sim.scenario.toolbox import Progress, Tool, ToolRun
 from bargein.sim.scenario.world import Acoustics, Echo, LateFinal, Noise, S2s, Session, Stt, Tts, Vad
 
@@ -50,6 +51,7 @@ __all__ = [
     "Narrowing",
     "Noise",
     "Outage",
+    "Patch",
     "Phrase",
     "Progress",
     "Range",
@@ -61,6 +63,9 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Session",
+    "Steer",
+    "SteerLimit",
+    "SteerWhen",
     "Stt",
     "Tool",
     "ToolRun",
@@ -176,6 +181,7 @@ class Scenario:
     tts: Tts = field(default_factory=Tts)
     s2s: S2s | None = None
     memory: Memory | None = None
+    steering: tuple[Steer, ...] = ()
     session: Session = field(default_factory=Session)
     folder: FilePath | None = field(default=None, compare=False, metadata={"apart": True})
     place: Place = field(default_factory=Place, compare=False, repr=False, metadata={"apart": True})

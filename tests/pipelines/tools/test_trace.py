@@ -12,8 +12,8 @@ from bargein.pipelines.tools.outcomes import ToolOutcome
 
 def test_the_outcomes_are_a_closed_set():
     assert sorted(ToolOutcome) == [
-        "arguments_too_large", "budget_exhausted", "confirmation_refused", "confirmation_required", "duplicate",
-        "failed", "held", "interrupted", "interrupted_running", "invalid_arguments", "late_result", "lost",
+        "arguments_too_large", "budget_exhausted", "confirmation_refused", "confirmation_required", "denied",
+        "duplicate", "failed", "held", "interrupted", "interrupted_running", "invalid_arguments", "late_result", "lost",
         "malformed", "not_started", "ok", "ok_truncated", "orphan_in_flight", "orphan_lost", "orphan_replayed",
         "orphan_reported", "recorded", "repeat_refused", "result_too_large", "stale_turn", "store_full", "timed_out",
         "timed_out_running", "too_many_calls", "unknown_tool",

@@ -30,6 +30,7 @@ from bargein.sim.scenario.model import (
     Narrowing,
     Noise,
     Outage,
+    Patch,
     Phrase,
     Range,
     Remote,
@@ -39,6 +40,9 @@ from bargein.sim.scenario.model import (
     Scenario,
     ScenarioError,
     Session,
+    Steer,
+    SteerLimit,
+    SteerWhen,
     Stt,
     Tool,
     ToolRun,
@@ -115,6 +119,10 @@ acoustics: {noise: {kind: babble, snr_db: 5.5}, echo: {delay: 30ms, gain_db: -20
 vad: {engine: silero, on_db: -30, off_db: -35, onset_frames: 3, hangover: 100ms}
 stt: {latency: {dist: gamma, mean: 1s, sd: 1ms}, late_final: {after: 300ms, words: 2}}
 tts: {ttfb: 10ms, speed: 2.5, voice: caller, missing_clips: [one]}
+steering:
+  - {when: {epoch: 1, round: 2}, patch: {system: "", temperature: 0.5, max_tokens: 9, extra: {a: [1]}, tools: [look]}}
+  - {deny: look, reason: Not now.}
+  - {limit: {max_bytes: 10, marker: cut}}
 session: {id: s9, max_duration: 1h, per_frame: true}
 """
 
@@ -175,6 +183,11 @@ def test_every_key_of_a_file_becomes_its_object() -> None:
     assert made.vad == Vad("silero", -30, -35, 3, 100_000)
     assert made.stt.late_final == LateFinal(300_000, 2)
     assert made.tts == Tts(Constant(10_000), 2.5, "caller", ("one",))
+    assert made.steering == (
+        Steer(SteerWhen(1, 2), Patch("", 0.5, 9, {"a": [1]}, ("look",))),
+        Steer(deny="look", reason="Not now."),
+        Steer(limit=SteerLimit(10, "cut")),
+    )
     assert made.session == Session("s9", 3_600_000_000, True)
 
 
@@ -338,6 +351,10 @@ def test_runs_of_a_tool_take_its_results_in_turn() -> None:
         (("properties", "stt"), Stt),
         (("properties", "tts"), Tts),
         (("properties", "session"), Session),
+        (("properties", "steering", "items"), Steer),
+        (("properties", "steering", "items", "properties", "when"), SteerWhen),
+        (("properties", "steering", "items", "properties", "patch"), Patch),
+        (("properties", "steering", "items", "properties", "limit"), SteerLimit),
         (("properties", "remote"), Remote),
         (("properties", "remote", "properties", "link"), Link),
         (("properties", "remote", "properties", "link", "properties", "down", "items"), Outage),
