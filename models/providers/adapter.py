@@ -7,6 +7,7 @@ conversation, so one serves any number of them. Left out: sending; an adapter ne
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from json import JSONEncoder, loads
 from typing import Any
@@ -26,7 +27,7 @@ compact_json: Callable[[Any], str] = JSONEncoder(ensure_ascii=False, separators=
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class Adapter:
+class Adapter(ABC):
     """One provider's wire.
 
     Args:
@@ -47,6 +48,7 @@ class Adapter:
 
     # -- to the provider ----------------------------------------------------------------------------------
 
+    @abstractmethod
     def encode(self, request: Request) -> dict[str, Any]:
         """The body of the request, as JSON values.
 
@@ -54,11 +56,10 @@ class Adapter:
             RequestError: it cannot be said on this wire: arguments that are no object, provider data of another
                 shape, a schema or a medium that the provider does not take.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def rules(self, body: Mapping[str, Any]) -> str | None:
         """Why the provider would refuse ``body``, or ``None``."""
-        raise NotImplementedError
 
     def refusal(self, request: Request) -> str | None:
         """Why the provider would refuse ``request``, or ``None`` where it would take it."""
@@ -90,12 +91,12 @@ class Adapter:
 
     # -- from the provider --------------------------------------------------------------------------------
 
+    @abstractmethod
     def decoder(self) -> EventDecoder:
         """A decoder for one answer."""
-        raise NotImplementedError
 
 
-class EventDecoder:
+class EventDecoder(ABC):
     """Turns the bytes of one answer into deltas and, where it is complete, one `StreamEnd`.
 
     Invariant: an answer that does not end as its wire says ends in a `WireError`, never in a `StreamEnd`; so a call
@@ -169,11 +170,11 @@ class EventDecoder:
             raise self.error(f"the provider reports {_message(data['error'])}")
         self._handle(data)
 
+    @abstractmethod
     def _handle(self, data: dict[str, Any]) -> None:
         """One event's data."""
-        raise NotImplementedError
 
-    def _end_of_stream(self) -> None:
+    def _end_of_stream(self) -> None:  # noqa: B027  (most wires need nothing here)
         """The stream has ended without the event that ends it; complete the answer if the wire allows that."""
 
     # -- for the handlers ---------------------------------------------------------------------------------

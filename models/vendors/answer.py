@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from json import dumps
@@ -35,7 +36,7 @@ class Thought:
     text: str
 
 
-class Answer:
+class Answer(ABC):
     """The bytes of one answer, in order.
 
     Args:
@@ -72,21 +73,21 @@ class Answer:
         """A piece of reasoning; nothing where the wire does not show any."""
         return b""
 
+    @abstractmethod
     def text(self, text: str) -> bytes:
         """A piece of text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call(self, delta: CallDelta) -> bytes:
         """A fragment of a call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, end: StreamEnd) -> bytes:
         """The answer is complete."""
-        raise NotImplementedError
 
+    @abstractmethod
     def error(self, message: str) -> bytes:
         """The provider fails in mid-stream."""
-        raise NotImplementedError
 
 
 def sse(data: Mapping[str, Any], name: str = "") -> bytes:
