@@ -39,6 +39,7 @@ def surroundings(plan: Plan, seed: int | None = None, limits: Limits | None = No
         "remote": scenario.remote,
         "s2s": scenario.s2s,
         "steering": scenario.steering or None,
+        "memory": scenario.memory,
         "llm.wire": script.wire,
         "llm.cassette": plan._cassette,
     }
