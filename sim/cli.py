@@ -45,6 +45,8 @@ def _one_sentence(command: Command) -> Command:
             _complain(*error.sentences)
         except DocumentError as error:
             _complain(str(error))
+        except BrokenPipeError:
+            raise  # whoever read along has had enough; click ends quietly
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             _complain(f"{where}{(error.strerror or str(error)).lower()}; accepted is a place that can be written")

@@ -277,3 +277,12 @@ def test_the_installed_command_tells_the_demo_and_draws_it(tmp_path: Path) -> No
     assert "barge-in decided" in ran.stdout
     assert names(tmp_path / "bargein-out") == ["call.wav", "latencies.png", "timeline.jsonl", "timeline.png"]
     assert len(ran.stderr.splitlines()) == 4
+
+
+def test_a_reader_who_has_had_enough_is_not_told_off() -> None:
+    command = [sys.executable, "-m", "bargein.sim.cli", "run", "slow_tool_filler"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
