@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bargein.models.latency import Latency
 from bargein.models.llm_reading import Reading
@@ -36,6 +37,7 @@ __all__ = [
     "by_rounds",
     "by_rules",
     "by_turns",
+    "turns_of",
 ]
 
 
@@ -106,6 +108,9 @@ class WhenPlan(Protocol):
     def epoch(self) -> int | None: ...
     @property
     def round(self) -> int | None: ...
+
+
+AnyRound = TypeVar("AnyRound", bound=RoundPlan)
 
 
 class RulePlan(Protocol):
@@ -200,24 +205,33 @@ def _result_fits(wanted: ResultPlan, reading: Reading) -> bool:
     return wanted.is_ in newest.states and (wanted.error is None or wanted.error == newest.error)
 
 
+def turns_of(rounds: Sequence[AnyRound], user_lines: Sequence[str]) -> list[tuple[int, str | None, Sequence[AnyRound]]]:
+    """A list of rounds, cut into turns: where each begins in the list, the words it answers, and its rounds.
+
+    A turn goes on after a round with calls and ends with one without. It answers what its first round expects, or
+    else what the caller says in that place; ``None`` where neither is known.
+    """
+    starts = [
+        at for at, each in enumerate(rounds) if not at or not rounds[at - 1].calls or each.expect_user is not None
+    ]
+    turns: list[tuple[int, str | None, Sequence[AnyRound]]] = []
+    for number, (start, end) in enumerate(pairwise([*starts, len(rounds)])):
+        said = user_lines[number] if number < len(user_lines) else None
+        turns.append((start, rounds[start].expect_user or said, rounds[start:end]))
+    return turns
+
+
 def by_turns(rounds: Sequence[RoundPlan], user_lines: Sequence[str], otherwise: str) -> Choose:
     """Answer with the rounds that fit, wherever the call is interrupted; for a script that is a list of rounds.
 
-    The list is cut into turns: a turn goes on after a round with calls and ends with one without. A turn fits a
-    request whose last user message holds what its first round expects, or else what the caller says in that place.
-    Its rounds are given in order, from the first again when the user says it again; where nothing fits,
-    ``otherwise`` is said.
+    A turn of the list (`turns_of`) fits a request whose last user message holds the words it answers. Its rounds are
+    given in order, from the first again when the user says it again; where nothing fits, ``otherwise`` is said.
     """
-    turns: list[list[RoundPlan]] = []
-    for plan in rounds:
-        if not turns or not turns[-1][-1].calls or plan.expect_user is not None:
-            turns.append([])
-        turns[-1].append(plan)
-    cues = [turn[0].expect_user or (user_lines[at] if at < len(user_lines) else None) for at, turn in enumerate(turns)]
+    turns = turns_of(rounds, user_lines)
     closing = _Said(otherwise)
 
     def choose(reading: Reading) -> RoundPlan:
-        for cue, turn in zip(cues, turns, strict=True):
+        for _, cue, turn in turns:
             if cue is not None and cue in reading.user:
                 return turn[reading.round - 1] if reading.round <= len(turn) else closing
         return closing

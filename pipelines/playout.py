@@ -70,11 +70,6 @@ class Playout:
         """Whether something is heard or queued to be heard."""
         return self._current is not None or bool(self._queue)
 
-    @property
-    def cutting(self) -> bool:
-        """Whether a cut was decided and its boundary has not come yet."""
-        return self._cut_timer is not None
-
     # -- feeding ------------------------------------------------------------------------------------------
 
     def feed(self, utterance: Utterance, speech: Speech) -> None:

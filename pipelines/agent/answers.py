@@ -119,11 +119,6 @@ class Block:
     native: Any = None
     named_at: int = -1
 
-    @property
-    def is_call(self) -> bool:
-        """Whether it is a call with a name."""
-        return self.name is not None
-
     def part(self) -> Part:
         """As far as it came."""
         if self.whole is not None:

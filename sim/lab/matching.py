@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bargein.models.llm_script import turns_of
+from bargein.sim.scenario.build import CLOSING
 from bargein.sim.scenario.model import Round, Rule, Scenario, When
 from bargein.sim.scenario.places import Fault
 
-__all__ = ["CLOSING", "HINT", "matched"]
+__all__ = ["HINT", "matched"]
 
-CLOSING = "All right."
-"""What a model that has nothing fitting in its script answers."""
 HINT = "accepted is expect_user on the first round of each turn, or llm.rules, which fit wherever the call is cut"
 """What would make a list of rounds fit."""
 
@@ -33,7 +33,7 @@ def matched(scenario: Scenario) -> Scenario:
     rules: list[Rule] = []
     closing = Round(text=CLOSING)
     cues: dict[str, int] = {}
-    for first, cue, turn in _turns(scenario):
+    for first, cue, turn in turns_of(rounds, scenario.user_lines):
         if cue is None:
             raise scenario.place.error(
                 [Fault(("llm", first), f"nothing says which words of the caller it answers; {HINT}")]
@@ -47,19 +47,3 @@ def matched(scenario: Scenario) -> Scenario:
             rules.append(Rule(When(user=cue, round=number), replace(each, expect_user=None)))
         rules.append(Rule(When(user=cue), closing))
     return replace(scenario, llm=replace(scenario.llm, rounds=(), rules=tuple(rules), else_=closing))
-
-
-def _turns(scenario: Scenario) -> list[tuple[int, str | None, list[Round]]]:
-    """Each turn of the list: where it begins, the words it answers, and its rounds."""
-    starts: list[int] = []
-    rounds = scenario.llm.rounds
-    for at, each in enumerate(rounds):
-        if not starts or not rounds[at - 1].calls or each.expect_user is not None:
-            starts.append(at)
-    said = [line.transcript or line.say for line in scenario.caller if line.say]
-    found = []
-    for number, start in enumerate(starts):
-        end = starts[number + 1] if number + 1 < len(starts) else len(rounds)
-        cue = rounds[start].expect_user or (said[number] if number < len(said) else None)
-        found.append((start, cue, list(rounds[start:end])))
-    return found

@@ -49,8 +49,7 @@ def surroundings(plan: Plan, seed: int | None = None, limits: Limits | None = No
     streams = Streams(scenario.seed if seed is None else seed)
     clock = Clock(limits=limits)
     bus = EffectBus(clock)
-    lines = [line.transcript or line.say for line in scenario.caller if line.say]
-    choose = by_turns(script.rounds, lines, CLOSING) if script.rounds else plan.choose()
+    choose = by_turns(script.rounds, scenario.user_lines, CLOSING) if script.rounds else plan.choose()
     bus.register(model_key(agent.model), plan._model(clock, streams, choose, None))
     transcriber = ScriptedStt(clock, scenario.stt.latency, streams.stream("stt"))
     voice = scenario.tts

@@ -263,8 +263,7 @@ class Plan:
         if script.rules or script.else_ is not None:
             return by_rules(script.rules, script.else_)
         if script.rounds and ends_turns(script):
-            lines = [line.transcript or line.say for line in self.scenario.caller if line.say]
-            return by_turns(script.rounds, lines, CLOSING)
+            return by_turns(script.rounds, self.scenario.user_lines, CLOSING)
         return by_rounds(script.rounds)
 
     def _model(

@@ -216,6 +216,11 @@ class Scenario:
         taken = [spec.name for spec in self.specs]
         return (*self.specs, *(spec for spec in self.remote.specs if spec.name not in taken))
 
+    @property
+    def user_lines(self) -> tuple[str, ...]:
+        """What the recogniser makes of each line that the caller speaks, in order."""
+        return tuple(line.transcript or line.say for line in self.caller if line.say)
+
     @classmethod
     def from_dict(
         cls,
