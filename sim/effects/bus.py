@@ -16,21 +16,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from bargein.sim.effects.descriptors import Descriptor
+from bargein.sim.effects.kinds import EffectKind
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock
 from bargein.sim.kernel.errors import VoidRun
 
-__all__ = ["Effect", "EffectBus", "EffectKind", "Handler", "Outcome", "Status"]
+__all__ = ["LAST_ID", "Effect", "EffectBus", "EffectKind", "Handler", "Outcome", "Status"]
 
-
-class EffectKind(StrEnum):
-    """What an effect asks for; the set is closed."""
-
-    COMPLETION = "completion"
-    TOOL_CALL = "tool_call"
-    MEMORY = "memory"
-    RETRIEVAL = "retrieval"
-    CUSTOM = "custom"
+LAST_ID = 2**64 - 1
+"""Says that there are no more ids; no effect has it (run contract, section 13)."""
 
 
 class Status(StrEnum):
@@ -59,7 +54,7 @@ class Effect:
     """One thing asked of the world, and its record.
 
     Attributes:
-        id: position in the log, from 0.
+        id: counts effects from 0; its position in the log, unless the session goes on from a saved one.
         key: the handler it went to, such as ``agent/tool:book_table#0``.
         kind: what it asks for.
         payload: the request; the kind says of which type.
@@ -198,6 +193,11 @@ class EffectBus:
 
     Args:
         clock: gives the instants.
+
+    Attributes:
+        log: every effect, in the order of dispatch.
+        next_id: what the next effect is called; ids are never given twice, also when those who had them are gone.
+        running: how many have not landed.
     """
 
     effect_class: type[Effect] = Effect
@@ -206,18 +206,64 @@ class EffectBus:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.log: list[Effect] = []
+        self.next_id = 0
         self.running = 0
         self._handlers: dict[str, Handler] = {}
+        self._descriptors: dict[str, Descriptor] = {}
 
-    def register(self, key: str, handler: Handler) -> None:
+    def register(self, key: str, handler: Handler, descriptor: Descriptor | None = None) -> None:
         """Serve ``key`` by ``handler``.
+
+        Args:
+            descriptor: what is known of it; what the key says unless given.
 
         Raises:
             ValueError: the key is taken.
         """
         if key in self._handlers:
             raise ValueError(f"handler key {key} is taken; a key names one handler")
+        self._install(key, handler, descriptor)
+
+    def replace(self, key: str, handler: Handler, descriptor: Descriptor | None = None) -> None:
+        """Serve ``key`` by ``handler`` from the next dispatch on; what is being served stays with whom it is.
+
+        Raises:
+            ValueError: nobody serves the key.
+        """
+        if key not in self._handlers:
+            raise ValueError(f"nobody serves handler key {key}; served are {', '.join(self._handlers) or 'none'}")
+        self._install(key, handler, descriptor)
+
+    def _install(self, key: str, handler: Handler, descriptor: Descriptor | None) -> None:
         self._handlers[key] = handler
+        if descriptor is None:
+            self._descriptors.pop(key, None)
+        else:
+            self._descriptors[key] = descriptor.under(key)
+
+    def descriptor(self, key: str) -> Descriptor:
+        """What is known of who serves ``key``.
+
+        Raises:
+            KeyError: nobody serves it.
+        """
+        if key not in self._handlers:
+            raise KeyError(key)
+        return self._descriptors.get(key) or Descriptor.of_key(key)
+
+    def effect(self, id: int) -> Effect:
+        """The effect of this id.
+
+        Raises:
+            KeyError: it was not dispatched on this bus.
+        """
+        log = self.log
+        if id < len(log) and log[id].id == id:
+            return log[id]
+        found = next((each for each in reversed(log) if each.id == id), None)
+        if found is None:
+            raise KeyError(id)
+        return found
 
     def keys(self) -> tuple[str, ...]:
         """The keys served, in the order of registration."""
@@ -233,10 +279,12 @@ class EffectBus:
         on_landed: Callable[[Effect], object],
         on_item: Callable[[Any], object] | None = None,
         parent: int | None = None,
+        id: int | None = None,
     ) -> Effect:
         """Ask the handler under ``key`` for ``payload`` and record it.
 
         Args:
+            id: that of the same effect in a session which was saved; a new one unless given.
             on_item: called with each stream item, on its instant.
             on_landed: called once with the effect when its outcome is there (perhaps before this returns).
 
@@ -246,7 +294,11 @@ class EffectBus:
         handler = self._handlers.get(key)
         if handler is None:
             raise VoidRun(f"no handler serves {key}; served are {', '.join(self._handlers) or 'none'}")
-        effect = self.effect_class(self, len(self.log), kind, key, payload, scope, parent, on_item, on_landed)
+        if id is None:
+            id = self.next_id
+        if id >= self.next_id:
+            self.next_id = id + 1
+        effect = self.effect_class(self, id, kind, key, payload, scope, parent, on_item, on_landed)
         self.log.append(effect)
         self.running += 1
         stop = handler.serve(effect)

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bargein.sim.effects.bus import Effect, EffectBus, EffectKind, Handler, Outcome, Status
+from bargein.sim.effects.bus import LAST_ID, Effect, EffectBus, EffectKind, Handler, Outcome, Status
+from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.reports import ReportKind, failed
 from bargein.sim.kernel.cancel import Cause
 
@@ -129,7 +130,7 @@ class Dispatch:
         outcome: what the asker was told; ``None`` while it runs.
     """
 
-    __slots__ = ("_bus", "_entered", "_on_item", "_on_landed", "_suspended", "ask", "effect", "outcome")
+    __slots__ = ("_bus", "_entered", "_id", "_on_item", "_on_landed", "_suspended", "ask", "effect", "outcome")
 
     def __init__(
         self,
@@ -137,8 +138,10 @@ class Dispatch:
         ask: Ask,
         on_landed: Callable[[Dispatch], object],
         on_item: Callable[[Any], object] | None,
+        id: int | None = None,
     ) -> None:
         self._bus = bus
+        self._id = id
         self._entered: list[tuple[Layer, Ask]] = []
         self._on_item = on_item
         self._on_landed = on_landed
@@ -242,16 +245,24 @@ class LayeredBus:
         self._serving: dict[str, Dispatch | None] = {}
         self._children: dict[int, list[Dispatch]] = {}
 
-    def serve(self, key: str, handler: Handler, *layers: Layer, serial: bool = False) -> None:
+    def serve(
+        self,
+        key: str,
+        handler: Handler,
+        *layers: Layer,
+        serial: bool = False,
+        descriptor: Descriptor | None = None,
+    ) -> None:
         """Serve ``key`` by ``handler`` within ``layers``, the outermost first.
 
         Args:
             serial: one at a time; what comes meanwhile waits its turn.
+            descriptor: what is known of the handler; what the key says unless given.
 
         Raises:
             ValueError: the key is taken.
         """
-        self.bus.register(key, handler)
+        self.bus.register(key, handler, descriptor)
         self.wrap(key, *layers, serial=serial)
 
     def wrap(self, key: str, *layers: Layer, serial: bool = False) -> None:
@@ -264,6 +275,14 @@ class LayeredBus:
     def layers(self, key: str) -> tuple[Layer, ...]:
         """The layers of a key, the outermost first."""
         return self._layers.get(key, ())
+
+    def descriptor(self, key: str) -> Descriptor:
+        """What is known of who serves ``key``, with the names of the layers that stand around it now.
+
+        Raises:
+            KeyError: nobody serves it.
+        """
+        return self.bus.descriptor(key).under(key, tuple([layer.name for layer in self.layers(key)]))
 
     def serves(self, key: str) -> bool:
         """Whether anybody serves ``key``."""
@@ -280,18 +299,22 @@ class LayeredBus:
         on_landed: Callable[[Dispatch], object],
         on_item: Callable[[Any], object] | None = None,
         parent: int | None = None,
+        id: int | None = None,
     ) -> Dispatch:
         """Ask for ``payload`` through the layers of ``key``.
 
-        A key that nobody serves, and a serial key asked for from within itself, are told so as outcomes; neither
-        leaves a record.
+        A key that nobody serves, a serial key asked for from within itself, and anything once the ids are used up, are
+        told so as outcomes; none of them leaves a record.
 
         Args:
             on_landed: called once with the dispatch when its outcome is there (perhaps before this returns).
             parent: id of the effect on whose behalf this is asked.
+            id: that of the same effect in a session which was saved.
         """
-        dispatch = Dispatch(self, Ask(kind, key, payload, scope, parent), on_landed, on_item)
-        if not self.serves(key):
+        dispatch = Dispatch(self, Ask(kind, key, payload, scope, parent), on_landed, on_item, id)
+        if (self.bus.next_id if id is None else id) >= LAST_ID:
+            dispatch.tell(failed(ReportKind.REQUEST, "there are no more ids for effects"))
+        elif not self.serves(key):
             dispatch.tell(failed(ReportKind.HANDLER_UNAVAILABLE, f"no handler serves {key}"))
         elif key in self._serving and self._within(key, parent):
             dispatch.tell(failed(ReportKind.REQUEST, f"{key} is served one at a time and is being served already"))
@@ -304,7 +327,7 @@ class LayeredBus:
     def _within(self, key: str, parent: int | None) -> bool:
         """Whether an effect of ``key`` is being served for somebody up the chain of parents."""
         while parent is not None:
-            effect = self.bus.log[parent]
+            effect = self.bus.effect(parent)
             if effect.key == key and effect.running:
                 return True
             parent = effect.parent
@@ -345,6 +368,7 @@ class LayeredBus:
             on_landed=landed,
             on_item=dispatch.item,
             parent=ask.parent,
+            id=dispatch._id,
         )
         dispatch.effect = effect
         if dispatch.outcome is not None and effect.running:  # a layer cancelled it at an item that came at once
@@ -365,7 +389,8 @@ class LayeredBus:
         """The record of something that was cancelled while it waited for an approval."""
         bus = self.bus
         parts = (ask.kind, ask.key, ask.payload, ask.scope, ask.parent)
-        effect = bus.effect_class(bus, len(bus.log), *parts, None, lambda _: None)
+        effect = bus.effect_class(bus, bus.next_id, *parts, None, lambda _: None)
+        bus.next_id += 1
         bus.log.append(effect)
         bus.running += 1
         effect.cancel(cause)

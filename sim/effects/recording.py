@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from bargein.sim.effects.bus import Effect, EffectBus, Handler, Outcome
+from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.identity import stable_hash
 from bargein.sim.effects.log import ITEM, LAND, EffectRecord, Step
 from bargein.sim.kernel.cancel import Cause
@@ -107,8 +108,8 @@ class _RecordingBus(EffectBus):
         self.handlers_clock = HandlersClock(clock)
         self.visible: list[tuple[int, int, str]] = []
 
-    def register(self, key: str, handler: Handler) -> None:
-        super().register(key, _Watched(self._recorder.handler(key, handler), self.handlers_clock))
+    def _install(self, key: str, handler: Handler, descriptor: Descriptor | None) -> None:
+        super()._install(key, _Watched(self._recorder.handler(key, handler), self.handlers_clock), descriptor)
 
     def note(self, effect: RecordedEffect, act: str) -> None:
         """Write down that ``act`` happened, in the step in which it did."""
