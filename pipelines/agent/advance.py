@@ -16,6 +16,8 @@ from bargein.pipelines.agent.media_sources import ContentError
 from bargein.pipelines.agent.output_modes import free_name, permits, resolve_output
 from bargein.pipelines.agent.result_limit import cut_results
 from bargein.pipelines.agent.retries import hold_retry
+from bargein.pipelines.agent.retrieval import offered
+from bargein.pipelines.agent.run_memory import begin_memory
 from bargein.pipelines.agent.run_settings import (
     DEFAULT_MAX_TURNS,
     Grant,
@@ -25,7 +27,7 @@ from bargein.pipelines.agent.run_settings import (
     ToolAccess,
     effective,
 )
-from bargein.pipelines.agent.run_state import AccessSnapshot, PendingEffect, Phase, Run, Turn
+from bargein.pipelines.agent.run_state import AccessSnapshot, PendingEffect, Phase, Purpose, Run, Turn
 from bargein.sim.effects.bus import EffectKind
 
 if TYPE_CHECKING:
@@ -51,9 +53,10 @@ def open_run(runs: AgentRuns, run: Run) -> None:
     except ContentError as error:
         runs.end(run, Failed(Failure.CONTENT, detail=str(error)))
         return
+    brought_history = bool(run.prior)
     run.prior = []
     run.prompt = None
-    run.phase = Phase.ASSEMBLING
+    run.phase = begin_memory(runs, run, brought_history=brought_history)
     runs.tell("agent.run_opened", run)
 
 
@@ -71,7 +74,11 @@ def advance(runs: AgentRuns, run: Run) -> None:
         return
     if not run.retrying:
         run.cursor += 1
-    run.turns.append(Turn(run.cursor, run.provider_retried if run.retrying else 0, list(run.agent.context)))
+    attempt = run.provider_retried if run.retrying else 0
+    turn = Turn(run.cursor, attempt, list(run.agent.context), retrieving=bool(run.agent.retrieves))
+    for document in turn.attachments:
+        run.documents.setdefault(document.id, document)
+    run.turns.append(turn)
     run.retrying = False
 
 
@@ -113,9 +120,8 @@ def assemble(runs: AgentRuns, run: Run) -> None:
         run.agent, run.settings, messages, adverts, turn.attachments, turn.mode, turn.output_tool, turn.patched
     )
     assert run.uses_model is not None
-    turn.request = PendingEffect(
-        EffectKind.COMPLETION, run.uses_model, Completion(request, run.streamed), runs.wake, turn
-    )
+    asked = Completion(request, run.streamed)
+    turn.request = PendingEffect(EffectKind.COMPLETION, run.uses_model, asked, runs.wake, turn, purpose=Purpose.REQUEST)
     turn.offered = True
     run.effects.append(turn.request)
     run.phase = Phase.AWAITING_MODEL
@@ -125,9 +131,11 @@ def assemble(runs: AgentRuns, run: Run) -> None:
 
 
 def _fresh(run: Run) -> Turn | None:
-    """The newest round, where its request is still to be made."""
+    """The newest round, where its request is to be made now: everything it looks up was found."""
     turn = run.turn
-    return turn if run.phase is Phase.ASSEMBLING and turn is not None and not (turn.offered or turn.read) else None
+    if turn is None or run.phase is not Phase.ASSEMBLING or turn.retrieving or turn.offered or turn.read:
+        return None
+    return turn
 
 
 def _offer(run: Run, turn: Turn) -> list[Grant] | None:
@@ -137,7 +145,9 @@ def _offer(run: Run, turn: Turn) -> list[Grant] | None:
         The tools on offer; ``None`` where the output tool's name is another tool's.
     """
     patch, agent, settings = turn.patched, run.agent, run.settings
-    adverts = [grant for grant in agent.grants if patch.active_tools is None or grant.name in patch.active_tools]
+    granted = {grant.name: grant for grant in agent.grants}
+    names = offered(turn.found_tools, list(granted), agent.retrievable)
+    adverts = [granted[name] for name in names if patch.active_tools is None or name in patch.active_tools]
     access: ToolAccess = effective(settings, agent, "tool_access", ToolAccess())
     bindings = {grant.name: grant.key for grant in adverts} if access.bindings is None else dict(access.bindings)
     turn.access = AccessSnapshot(bindings, tuple(bindings) if access.allowed is None else access.allowed)

@@ -15,7 +15,7 @@ from bargein.pipelines.agent.history import ResultStatus
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.parts import CallPart, ImagePart, JsonPart, ResultPart, RunMessage, TextPart
 from bargein.pipelines.agent.run_settings import DEFAULT_CONCURRENCY, effective
-from bargein.pipelines.agent.run_state import BATCH_OWNER, PendingEffect, Phase, Run, Turn
+from bargein.pipelines.agent.run_state import BATCH_OWNER, PendingEffect, Phase, Purpose, Run, Turn
 from bargein.pipelines.wordings import WRONG_FAMILY
 from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.effects.reports import ReportKind, report_of
@@ -46,7 +46,7 @@ def start_batch(runs: AgentRuns, run: Run, turn: Turn, calls: list[CallPart]) ->
         key = turn.access.key_of(call.name)
         assert key is not None
         request = ToolRequest(call.name, render_args(call.arguments), dict(context))
-        effect = PendingEffect(EffectKind.TOOL_CALL, key, request, runs.wake, turn, call)
+        effect = PendingEffect(EffectKind.TOOL_CALL, key, request, runs.wake, turn, call, Purpose.CALL)
         if at >= concurrency:
             effect.hold(BATCH_OWNER)
         turn.batch.append(effect)

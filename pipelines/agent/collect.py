@@ -14,7 +14,8 @@ from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.invalid_calls import discover_early
 from bargein.pipelines.agent.materialise import answer_of
 from bargein.pipelines.agent.parts import CallPart
-from bargein.pipelines.agent.run_state import Run, Turn
+from bargein.pipelines.agent.run_memory import land_append
+from bargein.pipelines.agent.run_state import Purpose, Run, Turn
 from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.kernel.cancel import Cause
 
@@ -32,8 +33,11 @@ def judge_outcomes(runs: AgentRuns, run: Run) -> None:
         effect.judged = True
         if run.ending is None and effect.dispatch is not None:
             runs.hooks.call(Moment(runs, At.JUDGE_OUTCOME, run, effect.turn, effect))
+        land_append(effect, run)
         if effect.on_landed is not None:
             effect.on_landed(effect)
+        if effect.purpose is Purpose.LOOKUP:
+            runs.wake()  # its round goes on with the next step
 
 
 def fold_deltas(runs: AgentRuns, run: Run) -> None:
@@ -48,6 +52,7 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
             return
         if turn.fold is None:
             turn.fold = StreamFold(run.scope, run.calls)
+        turn.items.append(item)
         if isinstance(item, StreamError):
             _break(turn, item)
             return
@@ -64,6 +69,7 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
 def _break(turn: Turn, error: StreamError) -> None:
     """The stream broke: the round ends here, whatever its producer goes on to send."""
     turn.broken = True
+    turn.errors.append((len(turn.items) - 1, error.report))
     request = turn.request
     assert request is not None
     dispatch = request.dispatch

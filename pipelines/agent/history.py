@@ -61,11 +61,12 @@ class Held:
 
 @dataclass(slots=True, eq=False)
 class HeldMessage:
-    """One stored message."""
+    """One stored message; ``remembered`` where it was loaded from a memory, which has it already."""
 
     role: Role
     parts: list[Held]
     head: AssistantHead | None = None
+    remembered: bool = False
 
 
 class History:
@@ -104,6 +105,17 @@ class History:
             one.status = status
         self.stored.append(held)
         return len(self.stored) - 1
+
+    def remember(self, messages: Sequence[RunMessage]) -> None:
+        """Put messages that a memory has before all others.
+
+        Raises:
+            ContentError: the asset store refuses a medium; nothing was added.
+        """
+        held = [self._hold(message) for message in messages]
+        for each in held:
+            each.remembered = True
+        self.stored[:0] = held
 
     def write(self, position: int, message: RunMessage) -> None:
         """Put ``message`` in the place of another, for good; its parts are new ones.
@@ -147,6 +159,10 @@ class History:
             ContentError: a medium's bytes are not in the store.
         """
         return tuple([self.read(position) for position in range(len(self.stored))])
+
+    def own(self) -> tuple[RunMessage, ...]:
+        """The messages that no memory has."""
+        return tuple([self.read(at) for at, held in enumerate(self.stored) if not held.remembered])
 
     def read(self, position: int) -> RunMessage:
         """One message, media as they came in."""

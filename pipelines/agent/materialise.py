@@ -1,7 +1,7 @@
-"""Reading what landed, in a fixed chain: results, usage, invalid calls, then the answer itself.
+"""Reading what landed, in a fixed chain: memory, results, usage, invalid calls, then the answer itself.
 
 Each link takes one run, and the loop calls it for every run in their order before the next link; what a link writes
-the ones after it read (run contract, section 4). Left out: memory, which is another's.
+the ones after it read (run contract, section 4). Left out: collecting what landed (``collect``).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bargein.pipelines.agent.output_modes import (
 )
 from bargein.pipelines.agent.parts import CallPart, Part, RunMessage, TextPart, user_message
 from bargein.pipelines.agent.retries import provider_failed
+from bargein.pipelines.agent.run_memory import land_memory
 from bargein.pipelines.agent.run_settings import OUTPUT_RETRIES, OutputMode, OutputSpec, effective
 from bargein.pipelines.agent.run_state import Phase, Run, Turn
 from bargein.pipelines.wordings import NO_ANSWER
@@ -168,6 +169,7 @@ def materialise_answer(runs: AgentRuns, run: Run) -> None:
 
 
 CHAIN: tuple[Callable[[AgentRuns, Run], None], ...] = (
+    land_memory,
     resolve_invalid_defaults,
     land_batch,
     record_usage,
@@ -178,7 +180,7 @@ CHAIN: tuple[Callable[[AgentRuns, Run], None], ...] = (
     materialise_reprompt,
     materialise_answer,
 )
-"""The links, in order; memory lands before the first."""
+"""The links, in order."""
 
 
 def _reading(run: Run) -> Turn | None:

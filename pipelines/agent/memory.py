@@ -17,11 +17,12 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from bargein.pipelines.agent.effects_port import Asked, Effects
+from bargein.pipelines.agent.links import Remembers
 from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.effects.reports import Report, ReportKind, report_of
 from bargein.sim.kernel.cancel import Cause
 
-__all__ = ["Append", "Clear", "Form", "Load", "MemoryOp", "Phase", "Remembers", "RunMemory"]
+__all__ = ["Append", "Clear", "Form", "Load", "MemoryOp", "Phase", "Remembers", "RunMemory", "read_loaded"]
 
 M = TypeVar("M")
 
@@ -72,18 +73,6 @@ MemoryOp = Load | Append | Clear
 
 
 @dataclass(frozen=True, slots=True)
-class Remembers:
-    """That an agent remembers: by which handler, and which conversation. A run keeps what it was spawned with."""
-
-    key: str
-    conversation: str
-
-    def required(self) -> dict[str, str]:
-        """The row of what the program needs served; the memory stands in it whether or not a run asks it."""
-        return {self.key: str(EffectKind.MEMORY)}
-
-
-@dataclass(frozen=True, slots=True)
 class Form(Generic[M]):
     """Between a message and plain data.
 
@@ -94,6 +83,23 @@ class Form(Generic[M]):
 
     write: Callable[[M], Plain]
     read: Callable[[Plain], M]
+
+
+def read_loaded(outcome: Outcome | None, form: Form[M]) -> list[M] | Report:
+    """What a load gave; a store's data is somebody else's and is looked at before it is believed."""
+    assert outcome is not None
+    if outcome.status is not Status.OK:
+        return report_of(outcome)
+    if not isinstance(outcome.value, list | tuple):
+        found = type(outcome.value).__name__
+        return Report(ReportKind.RESPONSE, f"the memory gave a {found}; accepted is a list of messages")
+    messages: list[M] = []
+    for at, each in enumerate(outcome.value):
+        try:
+            messages.append(form.read(each))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return Report(ReportKind.RESPONSE, f"message {at} of the memory cannot be read: {error}")
+    return messages
 
 
 class Phase(StrEnum):
@@ -172,7 +178,7 @@ class RunMemory(Generic[M]):
         def landed(asked: Asked) -> None:
             if self._abandoned:
                 return
-            loaded = self._read(asked.outcome)
+            loaded = read_loaded(asked.outcome, self._form)
             if isinstance(loaded, Report):
                 self.phase = Phase.FAILED
                 failed(loaded)
@@ -183,22 +189,6 @@ class RunMemory(Generic[M]):
 
         self.phase = Phase.LOADING
         self._ask(Load(self._remembers.conversation), landed)
-
-    def _read(self, outcome: Outcome | None) -> list[M] | Report:
-        """What a load gave; a store's data is somebody else's and is looked at before it is believed."""
-        assert outcome is not None
-        if outcome.status is not Status.OK:
-            return report_of(outcome)
-        if not isinstance(outcome.value, list | tuple):
-            found = type(outcome.value).__name__
-            return Report(ReportKind.RESPONSE, f"the memory gave a {found}; accepted is a list of messages")
-        messages: list[M] = []
-        for at, each in enumerate(outcome.value):
-            try:
-                messages.append(self._form.read(each))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                return Report(ReportKind.RESPONSE, f"message {at} of the memory cannot be read: {error}")
-        return messages
 
     def settle(self, messages: Sequence[M], landed: Callable[[], object] | None = None) -> bool:
         """The run has its answer: append what it added. Whether that succeeds changes nothing about the answer.

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from bargein.pipelines.agent.endings import Failed, Failure
 from bargein.pipelines.agent.run_settings import DEFAULT_PROVIDER_RETRIES, Backoff, effective
-from bargein.pipelines.agent.run_state import BACKOFF_OWNER, Phase, Run, Turn
+from bargein.pipelines.agent.run_state import BACKOFF_OWNER, PendingEffect, Phase, Run, Turn
 from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.clock import Order
 
 if TYPE_CHECKING:
     from bargein.pipelines.agent.run import AgentRuns
 
-__all__ = ["hold_retry", "provider_failed"]
+__all__ = ["arm_release", "hold_retry", "provider_failed"]
 
 
 def provider_failed(runs: AgentRuns, run: Run, turn: Turn, report: Report) -> None:
@@ -44,4 +44,11 @@ def hold_retry(runs: AgentRuns, run: Run, turn: Turn) -> None:
     if not turn.attempt or backoff is None or request is None:
         return
     request.hold(BACKOFF_OWNER)
-    runs.clock.call_in(backoff.delay_us(turn.attempt), Order.TIMER, request.release, BACKOFF_OWNER)
+    request.release_at_us = runs.clock.now + backoff.delay_us(turn.attempt)
+    arm_release(runs, request)
+
+
+def arm_release(runs: AgentRuns, request: PendingEffect) -> None:
+    """Have a held request go when its backoff is over."""
+    assert request.release_at_us is not None
+    runs.clock.call_in(request.release_at_us - runs.clock.now, Order.TIMER, request.release, BACKOFF_OWNER)

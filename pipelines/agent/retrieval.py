@@ -10,74 +10,31 @@ Ties: the round goes on, on the instant on which the last answer landed; one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from json import dumps
 from typing import Any, Protocol
 
-from bargein.pipelines.agent.effects_port import Asked, Effects
+from bargein.pipelines.agent.links import RETRIEVE, Retrieves, What, retrieve_key
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.run_settings import Document
 from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.effects.reports import Report, ReportKind, report_of
 
 __all__ = [
-    "Documents",
     "Retrieve",
     "Retrieved",
     "Retrieves",
-    "RoundRetrieval",
     "Spoken",
     "What",
+    "fault_of",
+    "found_by",
     "offered",
     "pretty",
     "query_of",
     "required",
     "retrieve_key",
 ]
-
-RETRIEVE = "retrieve"
-"""The family of a retrieval handler in the row of what a program needs served."""
-
-
-class What(StrEnum):
-    """What is looked up."""
-
-    DOCUMENTS = "documents"
-    TOOLS = "tools"
-
-    @property
-    def in_key(self) -> str:
-        """How a handler's key says it."""
-        return "context" if self is What.DOCUMENTS else "tools"
-
-    @property
-    def in_query(self) -> str:
-        """How a query says it: documents whole, tools by their ids."""
-        return "TopN" if self is What.DOCUMENTS else "TopNIds"
-
-
-def retrieve_key(owner: str, what: What, number: int) -> str:
-    """The key of the ``number``-th retrieval handler of its sort, from 0."""
-    return f"{owner}/retrieve:{what.in_key}#{number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieves:
-    """An agent's link to one retrieval handler.
-
-    Attributes:
-        samples: how many results are asked for, 1 or more.
-    """
-
-    key: str
-    samples: int
-    what: What = What.DOCUMENTS
-
-    def __post_init__(self) -> None:
-        if type(self.samples) is not int or self.samples < 1:
-            raise ValueError(f"samples of {self.key} is a whole number, 1 or more, not {self.samples!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +55,6 @@ class Retrieve:
         """The query as plain data."""
         names = ("query", "samples", "threshold", "additional_params", "filter")
         return {"query": {"kind": self.what.in_query, "req": {name: getattr(self, name) for name in names}}}
-
-
-class Documents:
-    """The documents of a run, by id; the first of an id stays.
-
-    Invariant: two documents never share an id.
-    """
-
-    __slots__ = ("_by_id",)
-
-    def __init__(self, documents: Iterable[Document] = ()) -> None:
-        self._by_id: dict[str, Document] = {}
-        for document in documents:
-            self._by_id.setdefault(document.id, document)
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def take(self, id: str, value: Any) -> Document:
-        """The document ``id``; made of ``value`` where there is none yet."""
-        found = self._by_id.get(id)
-        if found is None:
-            found = self._by_id[id] = Document(id, pretty(value))
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,92 +113,44 @@ def required(links: Sequence[Retrieves], retrievable_keys: Sequence[str] = ()) -
     return row | {key: str(EffectKind.TOOL_CALL) for key in retrievable_keys}
 
 
-@dataclass(slots=True)
-class RoundRetrieval:
-    """The retrieval of one round.
+def found_by(
+    links: Sequence[Retrieves], outcomes: Sequence[Outcome], documents: dict[str, Document]
+) -> Retrieved | Report:
+    """What a round's links found, in the order of the links, whichever answered first.
 
     Args:
-        effects: the bus.
-        links: the agent's, in order.
-        scope: the run.
-        documents: of the run.
+        outcomes: of each link.
+        documents: of the run, by id; what is found anew is put in, and the first of an id stays.
+
+    Returns:
+        Instead, why an answer cannot be used; then nothing is put in.
     """
-
-    effects: Effects
-    links: Sequence[Retrieves]
-    scope: str
-    documents: Documents
-    _landed: dict[int, Asked] = field(default_factory=dict)
-    _over: bool = False
-
-    def begin(
-        self,
-        query: str | None,
-        attached: Callable[[Retrieved], object],
-        failed: Callable[[Report], object],
-    ) -> None:
-        """Ask every link.
-
-        Args:
-            query: what for (`query_of`); nobody is asked where there is none.
-            attached: called once with what was found, when every link has answered (perhaps before this returns).
-            failed: called once instead, at the first link that cannot answer.
-        """
-        if query is None or not self.links:
-            self._over = True
-            attached(Retrieved())
-            return
-        for at, link in enumerate(self.links):
-            self._ask(at, link, query, attached, failed)
-
-    def _ask(
-        self,
-        at: int,
-        link: Retrieves,
-        query: str,
-        attached: Callable[[Retrieved], object],
-        failed: Callable[[Report], object],
-    ) -> None:
-        def landed(asked: Asked) -> None:
-            if self._over:
-                return
-            self._landed[at] = asked
-            try:
-                fault = _fault(link, asked.outcome)
-            except (TypeError, ValueError) as error:
-                fault = Report(ReportKind.RESPONSE, f"{link.key} gave a result that cannot be read: {error}")
-            if fault is not None:
-                self._over = True
-                failed(fault)
-            elif len(self._landed) == len(self.links):
-                self._over = True
-                attached(self._found())
-
-        payload = Retrieve(link.what, query, link.samples)
-        self.effects.dispatch(EffectKind.RETRIEVAL, link.key, payload, scope=self.scope, on_landed=landed)
-
-    def _found(self) -> Retrieved:
-        """What was found, in the order of the links, whichever answered first."""
-        documents: list[Document] = []
-        tools: list[str] = []
-        for at, link in enumerate(self.links):
-            outcome = self._landed[at].outcome
-            assert outcome is not None
-            for result in outcome.value:
-                if link.what is What.DOCUMENTS:
-                    documents.append(self.documents.take(result[1], result[2]))
-                else:
-                    tools.append(result[1])
-        return Retrieved(tuple(documents), tuple(tools))
-
-    def abandon(self) -> None:
-        """The run was stopped; whatever is still found is for nobody."""
-        self._over = True
+    for link, outcome in zip(links, outcomes, strict=True):
+        fault = fault_of(link, outcome)
+        if fault is not None:
+            return fault
+    found: list[Document] = []
+    tools: list[str] = []
+    for link, outcome in zip(links, outcomes, strict=True):
+        for result in outcome.value:
+            if link.what is What.TOOLS:
+                tools.append(result[1])
+            else:
+                id, value = result[1], result[2]
+                found.append(documents.setdefault(id, documents.get(id) or Document(id, pretty(value))))
+    return Retrieved(tuple(found), tuple(tools))
 
 
-def _fault(link: Retrieves, outcome: Outcome | None) -> Report | None:
-    """Why an answer cannot be used, if it cannot; an index is somebody else's and is looked at first."""
-    assert outcome is not None
+def fault_of(link: Retrieves, outcome: Outcome) -> Report | None:
+    """Why an answer cannot be used, if it cannot."""
+    try:
+        return _fault(link, outcome)
+    except (TypeError, ValueError) as error:
+        return Report(ReportKind.RESPONSE, f"{link.key} gave a result that cannot be read: {error}")
+
+
+def _fault(link: Retrieves, outcome: Outcome) -> Report | None:
+    """An index is somebody else's and is looked at before it is believed."""
     if outcome.status is not Status.OK:
         return report_of(outcome)
     width = 3 if link.what is What.DOCUMENTS else 2

@@ -5,7 +5,7 @@ It goes through the same functions in the same order for every run, the oldest f
 and 9). Steps follow each other on one instant until nothing changes. Nothing here knows of voice.
 
 Ties: a step is ``WORK``, so everything that is delivered on an instant is collected before it is acted on. Left out:
-memory, checkpoints, and delivering streams to observers.
+checkpoints, and delivering streams to observers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bargein.pipelines.agent.hooks import At, Hooks, Moment
 from bargein.pipelines.agent.media_sources import ContentError
 from bargein.pipelines.agent.parts import Part, RunMessage, user_message
 from bargein.pipelines.agent.run_settings import Agent, Settings
-from bargein.pipelines.agent.run_state import PendingEffect, Run, Turn
+from bargein.pipelines.agent.run_state import Memory, PendingEffect, Purpose, Run, Turn
 from bargein.pipelines.agent.run_steps import STAGES
 from bargein.sim.effects.bus import EffectBus, EffectKind
 from bargein.sim.effects.layers import LayeredBus
@@ -123,6 +123,7 @@ class AgentRuns:
 
     def _create(self, seq: int, agent: Agent, settings: Settings | None, streamed: bool) -> Run:
         run = Run(seq, agent, History(f"r{seq}", self.assets), replace(settings or Settings()), streamed)
+        run.memory = None if agent.remembers is None else Memory(agent.remembers)
         self.live[seq] = run
         self.tell("agent.run_started", run, run.name)
         self.hooks.call(Moment(self, At.RUN_STARTED, run))
@@ -207,7 +208,7 @@ class AgentRuns:
             run.turn.read, run.turn.reading = True, False
         run.effects = [effect for effect in run.effects if effect.dispatch is not None]
         for effect in tuple(run.effects):
-            if effect.in_flight and effect.kind is EffectKind.COMPLETION and run.streamed and not effect.hooked:
+            if effect.in_flight and effect.purpose is Purpose.REQUEST and run.streamed:
                 assert effect.dispatch is not None
                 effect.dispatch.cancel(Cause.DISCARDED)
         self.wake()
@@ -250,7 +251,7 @@ class AgentRuns:
                 raise ValueError(f"payload of {key}: {error}; accepted is plain data") from None
         if not self.bus.serves(key):
             return None
-        effect = PendingEffect(kind, key, payload, self.wake, hooked=True, on_landed=on_landed)
+        effect = PendingEffect(kind, key, payload, self.wake, on_landed=on_landed)
         run.effects.append(effect)
         self.wake()
         return effect

@@ -1,134 +1,95 @@
-"""Agent runs that remember: an agent's runs load its conversation before their first round and append when they settle.
+"""The memory of a run: its conversation is loaded before its first round and what it added is appended as it settles.
 
-It stands on the hooks of a run and on a hold: a run that still loads gets no round (run contract, section 11). Left
-out: what is asked of a memory (``memory``), and where it persists.
+The run loop calls these functions at their places; each operation is an effect of the run (run contract, section 11).
+Left out: what the operations are (``memory``), and where a conversation persists.
 
 Ties: a run that is stopped on the instant on which its load lands, before the step that reads it, has loaded nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from bargein.pipelines.agent.effects_port import Asked
-from bargein.pipelines.agent.endings import Failed, Failure, Settled
-from bargein.pipelines.agent.hooks import At, Hooks, Moment
-from bargein.pipelines.agent.memory import Form, Phase, Remembers, RunMemory
+from bargein.pipelines.agent.endings import Failed, Failure
+from bargein.pipelines.agent.media_sources import ContentError
+from bargein.pipelines.agent.memory import Append, Clear, Form, Load, MemoryOp, read_loaded
+from bargein.pipelines.agent.memory import Phase as MemoryPhase
 from bargein.pipelines.agent.parts import RunMessage, message_from_dict
-from bargein.pipelines.agent.run import AgentRuns
-from bargein.pipelines.agent.run_settings import Agent
-from bargein.pipelines.agent.run_state import PendingEffect, Run
-from bargein.sim.effects.bus import EffectKind, Outcome
-from bargein.sim.effects.reports import Report, ReportKind, failed
-from bargein.sim.kernel.cancel import Cause
+from bargein.pipelines.agent.run_state import Memory, PendingEffect, Phase, Purpose, Run
+from bargein.sim.effects.bus import EffectKind, Status
+from bargein.sim.effects.reports import Report, report_of
 
-__all__ = ["MEMORY_OWNER", "AgentMemory", "Asks"]
+if TYPE_CHECKING:
+    from bargein.pipelines.agent.run import AgentRuns
 
-MEMORY_OWNER = "bargein/memory"
-"""Owner of the hold under which a run loads."""
+__all__ = ["append_memory", "begin_memory", "clear_memory", "land_append", "land_memory"]
 
 _FORM: Form[RunMessage] = Form(lambda message: message.to_dict(), lambda data: message_from_dict(dict(data)))
 
 
-class AgentMemory:
-    """The memory of an agent.
+def begin_memory(runs: AgentRuns, run: Run, *, brought_history: bool) -> Phase:
+    """The phase in which a run opens: it loads first, unless it remembers nothing or brought a history."""
+    memory = run.memory
+    if memory is None:
+        return Phase.ASSEMBLING
+    if brought_history:
+        memory.phase = MemoryPhase.BYPASSED
+        return Phase.ASSEMBLING
+    memory.phase = MemoryPhase.LOADING
+    _ask(runs, run, memory, Load(memory.remembers.conversation), Purpose.LOAD)
+    return Phase.LOADING_MEMORY
 
-    Args:
-        hooks: of the runs.
-        agent: whose runs remember.
-        remembers: which conversation; a run keeps what stands here when it is spawned.
+
+def land_memory(runs: AgentRuns, run: Run) -> None:
+    """What was loaded goes before the prompt, and the run may begin; a load that failed fails it."""
+    memory = run.memory
+    load = next((each for each in run.effects if each.purpose is Purpose.LOAD), None)
+    if memory is None or memory.phase is not MemoryPhase.LOADING or load is None or load.outcome is None:
+        return
+    loaded = read_loaded(load.outcome, _FORM)
+    if isinstance(loaded, Report):
+        memory.phase = MemoryPhase.FAILED
+        runs.end(run, Failed(Failure.MEMORY, loaded))
+        return
+    try:
+        run.history.remember(loaded)
+    except ContentError as error:
+        runs.end(run, Failed(Failure.CONTENT, detail=str(error)))
+        return
+    memory.phase = MemoryPhase.READY
+    run.phase = Phase.ASSEMBLING
+    runs.wake()
+
+
+def append_memory(runs: AgentRuns, run: Run) -> None:
+    """The run has settled: what it added is appended, once; whether that succeeds changes nothing about its answer."""
+    memory = run.memory
+    if memory is None or memory.phase is not MemoryPhase.READY:
+        return
+    memory.phase = MemoryPhase.APPENDED
+    own = tuple([_FORM.write(message) for message in run.history.own()])
+    _ask(runs, run, memory, Append(memory.remembers.conversation, own), Purpose.APPEND)
+
+
+def land_append(effect: PendingEffect, run: Run) -> None:
+    """Keep why an append failed, if it did."""
+    if effect.purpose is Purpose.APPEND and run.memory is not None and effect.outcome is not None:
+        failed = effect.outcome.status is not Status.OK
+        run.memory.append_failure = report_of(effect.outcome) if failed else None
+
+
+def clear_memory(runs: AgentRuns, run: Run) -> None:
+    """Forget the conversation, on behalf of a hook; what this run has loaded it keeps.
+
+    Raises:
+        ValueError: the run remembers nothing.
     """
-
-    def __init__(self, hooks: Hooks, agent: Agent, remembers: Remembers) -> None:
-        self.agent = agent
-        self.remembers = remembers
-        self._of: dict[int, RunMemory[RunMessage]] = {}
-        hooks.on(At.RUN_STARTED, self._started)
-        hooks.on(At.CHECKPOINT, self._opened)
-        hooks.on(At.RUN_ENDED, self._ended)
-
-    def of(self, run: Run) -> RunMemory[RunMessage]:
-        """What a run asks of it; a hook may have it cleared.
-
-        Raises:
-            KeyError: it is another agent's run.
-        """
-        return self._of[run.seq]
-
-    def _started(self, moment: Moment) -> None:
-        run = moment.run
-        if run.agent is self.agent:
-            self._of[run.seq] = RunMemory(Asks(moment.runs, run), self.remembers, run.scope, _FORM)
-            moment.runs.hold_after_tool_turn(run, MEMORY_OWNER, 0)
-
-    def _opened(self, moment: Moment) -> None:
-        """The run has its history and its prompt: load, unless there is more than the prompt."""
-        runs, run = moment.runs, moment.run
-        memory = self._of.get(run.seq)
-        if memory is None or memory.phase is not Phase.IDLE:
-            return
-
-        def ready(messages: Sequence[RunMessage]) -> None:
-            if _put_before(runs, run, messages):
-                runs.release_tool_turn_hold(run, MEMORY_OWNER)
-
-        def no_memory(report: Report) -> None:
-            runs.end(run, Failed(Failure.MEMORY, report))
-
-        memory.begin(ready, no_memory, brought_history=len(run.history) > 1)
-
-    def _ended(self, moment: Moment) -> None:
-        memory = self._of.get(moment.run.seq)
-        if memory is None:
-            return
-        memory.abandon()
-        if isinstance(moment.run.ending, Settled):
-            memory.settle(moment.run.messages)
+    if run.memory is None:
+        raise ValueError(f"{run.name} remembers nothing; accepted is a run of an agent with a memory")
+    _ask(runs, run, run.memory, Clear(run.memory.remembers.conversation), Purpose.HOOK)
 
 
-def _put_before(runs: AgentRuns, run: Run, messages: Sequence[RunMessage]) -> bool:
-    """Store messages before those of the run. Returns whether it goes on; content that cannot be stored fails it."""
-    own = len(run.history)
-    for message in messages:
-        if runs.store(run, message) is None:
-            return False
-    stored = run.history.stored
-    stored[:] = stored[own:] + stored[:own]
-    return True
-
-
-class Asks:
-    """What one run asks, as the effects of a run and with its next step (``effects_port.Effects``)."""
-
-    def __init__(self, runs: AgentRuns, run: Run) -> None:
-        self._runs = runs
-        self._run = run
-
-    def dispatch(
-        self, kind: EffectKind, key: str, payload: Any, *, scope: str, on_landed: Callable[[Any], object]
-    ) -> Asked:
-        """Ask with the next step; a key that nobody serves has failed at once."""
-        asked = _Asked()
-
-        def landed(effect: PendingEffect) -> None:
-            asked.outcome = effect.outcome
-            on_landed(asked)
-
-        asked.effect = self._runs.ask(self._run, kind, key, payload, landed)
-        if asked.effect is None:
-            asked.outcome = failed(ReportKind.HANDLER_UNAVAILABLE, f"no handler serves {key}")
-            on_landed(asked)
-        return asked
-
-
-class _Asked:
-    """Something a run has asked, or is about to."""
-
-    def __init__(self) -> None:
-        self.effect: PendingEffect | None = None
-        self.outcome: Outcome | None = None
-
-    def cancel(self, cause: Cause) -> bool:
-        effect = self.effect
-        return effect is not None and effect.dispatch is not None and effect.dispatch.cancel(cause)
+def _ask(runs: AgentRuns, run: Run, memory: Memory, operation: MemoryOp, purpose: Purpose) -> None:
+    effect = PendingEffect(EffectKind.MEMORY, memory.remembers.key, operation, runs.wake, purpose=purpose)
+    run.effects.append(effect)
+    runs.wake()

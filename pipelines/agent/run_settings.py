@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from bargein.pipelines.agent.links import Remembers, Retrieves
 from bargein.pipelines.agent.result_limit import ResultLimit
 from bargein.sim.effects.identity import model_key, tool_key
 
@@ -187,6 +188,9 @@ class Agent:
         model: what its runs ask unless told otherwise; ``routes`` are the others it declares.
         grants: its tools, in the order in which they are advertised.
         context: documents that go with every request.
+        remembers: the memory that its runs load from and append to, unless they bring a history.
+        retrieves: the handlers that its rounds look things up with, in the order in which they are asked.
+        retrievable: names of grants that are offered only where they were found.
     """
 
     owner: str = "agent"
@@ -195,6 +199,9 @@ class Agent:
     grants: list[Grant] = field(default_factory=list)
     context: list[Document] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    remembers: Remembers | None = None
+    retrieves: tuple[Retrieves, ...] = ()
+    retrievable: tuple[str, ...] = ()
 
     @classmethod
     def named(cls, owner: str, label: str = "default", **settings: Any) -> Agent:

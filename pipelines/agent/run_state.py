@@ -16,18 +16,23 @@ from bargein.pipelines.agent.answers import Answer, Block, StreamFold
 from bargein.pipelines.agent.edits import PartEdit, RequestPatch
 from bargein.pipelines.agent.endings import Ending
 from bargein.pipelines.agent.history import History
+from bargein.pipelines.agent.links import Remembers
+from bargein.pipelines.agent.memory import Phase as MemoryPhase
 from bargein.pipelines.agent.parts import CallPart, Part, RunMessage
 from bargein.pipelines.agent.run_settings import Agent, Document, OutputMode, Settings
 from bargein.sim.effects.bus import EffectKind, Outcome
 from bargein.sim.effects.layers import Dispatch
+from bargein.sim.effects.reports import Report
 
 __all__ = [
     "BACKOFF_OWNER",
     "BATCH_OWNER",
     "AccessSnapshot",
     "InvalidCall",
+    "Memory",
     "PendingEffect",
     "Phase",
+    "Purpose",
     "Resolution",
     "ResolutionKind",
     "Retry",
@@ -43,9 +48,22 @@ BACKOFF_OWNER = "rig-ecs/backoff"
 class Phase(StrEnum):
     """What an open run is doing."""
 
+    LOADING_MEMORY = "LoadingMemory"
     ASSEMBLING = "Assembling"
     AWAITING_MODEL = "AwaitingModel"
     RESOLVING_TOOLS = "ResolvingTools"
+
+
+class Purpose(StrEnum):
+    """What a run asks something for, and with that who reads what comes of it."""
+
+    REQUEST = "request"
+    CALL = "call"
+    LOAD = "load"
+    APPEND = "append"
+    LOOKUP = "lookup"
+    HOOK = "hook"
+    """A hook asked; the run itself does not look at it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,8 +72,10 @@ class PendingEffect:
 
     Attributes:
         call: the tool call it carries out.
+        parent: the effect on whose behalf it is asked, where there is one.
         outcome: what came of it, a hook's replacement included; its record keeps the handler's own.
-        hooked: whether a hook asked for it.
+        reserved: the id it had in the session in which it was dispatched before; it goes out under it again.
+        release_at_us: when its backoff is over.
     """
 
     kind: EffectKind
@@ -64,14 +84,23 @@ class PendingEffect:
     wake: Callable[[], object]
     turn: Turn | None = None
     call: CallPart | None = None
-    hooked: bool = False
+    purpose: Purpose = Purpose.HOOK
+    parent: int | None = None
     outcome: Outcome | None = None
     dispatch: Dispatch | None = None
+    reserved: int | None = None
     gated: bool = False
     judged: bool = False
     on_landed: Callable[[PendingEffect], object] | None = None
     holds: dict[str, None] = field(default_factory=dict)
     barred: bool = False
+    release_at_us: int | None = None
+
+    @property
+    def id(self) -> int | None:
+        """Of its record; ``None`` until a handler serves it."""
+        served = None if self.dispatch is None else self.dispatch.effect
+        return self.reserved if served is None else served.id
 
     @property
     def held(self) -> bool:
@@ -180,7 +209,9 @@ class Turn:
     Attributes:
         number: model calls counted when it was asked, from 1.
         attempt: which retry it is; 0 for a request that is not one.
+        lookups: what it asked its agent's links; it is ``retrieving`` until all of them have answered.
         mode: as resolved when its request was folded; it stays.
+        items: what has been folded of its stream, and ``errors`` which of them broke it, by their positions.
         answer: as read; a hook may have put another in its place.
         commit: the turn's number, once a whole batch of it has landed; ``assistant`` and ``results`` are positions.
     """
@@ -190,6 +221,9 @@ class Turn:
     attachments: list[Document]
     patch: RequestPatch | None = None
     edits: list[PartEdit] = field(default_factory=list)
+    lookups: list[PendingEffect] = field(default_factory=list)
+    retrieving: bool = False
+    found_tools: tuple[str, ...] = ()
     offered: bool = False
     mode: OutputMode = OutputMode.NATIVE
     output_tool: str = ""
@@ -197,6 +231,8 @@ class Turn:
     access: AccessSnapshot = field(default_factory=lambda: AccessSnapshot({}, ()))
     request: PendingEffect | None = None
     inbox: list[Any] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
+    errors: list[tuple[int, Report]] = field(default_factory=list)
     fold: StreamFold | None = None
     broken: bool = False
     answer: Answer | None = None
@@ -223,6 +259,19 @@ class Turn:
         return self.access.key_of(name) is not None or (self.mode is OutputMode.TOOL and name == self.output_tool)
 
 
+@dataclass(slots=True)
+class Memory:
+    """Where a run stands with its conversation.
+
+    Attributes:
+        remembers: its agent's, as it was when the run was spawned.
+    """
+
+    remembers: Remembers
+    phase: MemoryPhase = MemoryPhase.IDLE
+    append_failure: Report | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """One run.
@@ -235,6 +284,8 @@ class Run:
         uses_model: key of the model, once it is chosen.
         output_tool: name minted for the output tool; it stays.
         usage: what all answers cost.
+        memory: where its conversation is kept; ``None`` where its agent remembers nothing.
+        documents: those that were attached to any of its rounds, by id.
         holds: by owner, the committed turn from which on the run stands still.
         settling: the output it will settle on at the end of the step.
     """
@@ -263,6 +314,8 @@ class Run:
     calls: int = 0
     settling: str | None = None
     told: bool = False
+    memory: Memory | None = None
+    documents: dict[str, Document] = field(default_factory=dict)
 
     @property
     def scope(self) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bargein.pipelines.agent import advance, batch, collect, invalid_calls
+from bargein.pipelines.agent import advance, batch, collect, invalid_calls, run_retrieval
 from bargein.pipelines.agent.endings import Failed, Settled
 from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.materialise import CHAIN
+from bargein.pipelines.agent.run_memory import append_memory
 from bargein.pipelines.agent.run_state import PendingEffect, Run
 from bargein.sim.effects.bus import EffectKind
 from bargein.sim.effects.layers import Dispatch
@@ -53,7 +54,14 @@ def _ask(runs: AgentRuns, run: Run, effect: PendingEffect) -> None:
                 runs.wake()
 
     effect.dispatch = runs.bus.dispatch(
-        effect.kind, effect.key, effect.payload, scope=run.scope, on_landed=landed, on_item=item
+        effect.kind,
+        effect.key,
+        effect.payload,
+        scope=run.scope,
+        on_landed=landed,
+        on_item=item,
+        parent=effect.parent,
+        id=effect.reserved,
     )
 
 
@@ -74,6 +82,8 @@ def settle(runs: AgentRuns, run: Run) -> None:
             ("Settled", ending.output) if isinstance(ending, Settled) else (str(ending.failure), _why(ending))
         )
         runs.tell("agent.run_ended", run, name, detail)
+        if isinstance(ending, Settled):
+            append_memory(runs, run)
         runs.hooks.call(Moment(runs, At.RUN_ENDED, run, run.turn))
 
 
@@ -86,6 +96,8 @@ def _why(ending: Failed) -> str:
 STAGES: tuple[tuple[Stage, bool], ...] = (
     (advance.open_run, False),
     (advance.advance, False),
+    (run_retrieval.look_up, False),
+    (run_retrieval.attach_retrieved, False),
     (advance.select_model, False),
     (advance.before_request, False),
     (advance.assemble, False),

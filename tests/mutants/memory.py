@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,21 +10,15 @@ from bargein.models import index as index_module
 from bargein.models.index import Index
 from bargein.models.memory import MemoryHandler, MemoryStore
 from bargein.models.memory_sqlite import SqliteStore
-from bargein.pipelines.agent import routes, run_memory
-from bargein.pipelines.agent.memory import Append, Load, Phase, Remembers, RunMemory
+from bargein.pipelines.agent import advance, routes, run_memory, run_retrieval, run_steps
+from bargein.pipelines.agent import run as run_module
+from bargein.pipelines.agent.history import History
+from bargein.pipelines.agent.memory import Append, Load, Remembers, RunMemory, read_loaded
+from bargein.pipelines.agent.memory import Phase as MemoryPhase
 from bargein.pipelines.agent.messages import Role
-from bargein.pipelines.agent.retrieval import (
-    Documents,
-    Retrieved,
-    Retrieves,
-    RoundRetrieval,
-    What,
-    offered,
-    query_of,
-)
+from bargein.pipelines.agent.retrieval import What, found_by, offered, query_of
 from bargein.pipelines.agent.routes import ByRound
-from bargein.pipelines.agent.run_memory import AgentMemory
-from bargein.pipelines.agent.run_retrieval import AgentRetrieval
+from bargein.pipelines.agent.run_state import Phase
 from bargein.pipelines.session_memory import SessionMemory
 from bargein.sim.effects import sources
 from bargein.sim.effects.bus import EffectKind
@@ -44,48 +37,51 @@ INDEX = "tests/models/test_index.py::"
 CALLS = "tests/sessions/memory/test_memory.py::"
 
 
+def _stage(patch: Patch, stage: Any, other: Any) -> None:
+    """Have the run loop do ``other`` where it does ``stage``."""
+    stages = [(other if each is stage else each, ended) for each, ended in run_module.STAGES]
+    patch.setattr(run_module, "STAGES", tuple(stages))
+
+
 # -- memory -----------------------------------------------------------------------------------------------------
 
 
 @mutant(tests=(MEMORY + "test_a_run_that_brings_its_history_neither_loads_nor_appends_and_still_requires_its_memory",))
 def a_run_with_a_history_loads_all_the_same(patch: Patch) -> None:
     """The run that brought its history is loaded on top of it."""
-    begin = RunMemory.begin
-    patch.setattr(RunMemory, "begin", lambda self, ready, failed, **_: begin(self, ready, failed))
+    begin = run_memory.begin_memory
+    patch.setattr(advance, "begin_memory", lambda runs, run, brought_history: begin(runs, run, brought_history=False))
 
 
 @mutant(tests=(MEMORY + "test_a_second_run_loads_what_the_first_left_and_appends_only_its_own",))
 def remembered_messages_are_appended_again(patch: Patch) -> None:
     """Every run doubles what it had loaded."""
-    settle = RunMemory.settle
-
-    def all_of_them(self: RunMemory[Any], *given: Any) -> bool:
-        self.remembered = 0
-        return settle(self, *given)
-
-    patch.setattr(RunMemory, "settle", all_of_them)
+    patch.setattr(History, "own", History.messages)
 
 
 @mutant(tests=(MEMORY + "test_what_was_loaded_stands_before_the_prompt_and_is_marked_as_remembered",))
 def loaded_messages_follow_the_prompt(patch: Patch) -> None:
     """What was said earlier stands after what is said now."""
+    remember = History.remember
 
-    def after(runs: Any, run: Any, messages: Any) -> bool:
-        return all(runs.store(run, message) is not None for message in messages)
+    def after(self: History, messages: Any) -> None:
+        before = len(self.stored)
+        remember(self, messages)
+        own = len(self.stored) - before
+        self.stored[:] = self.stored[own:] + self.stored[:own]
 
-    patch.setattr(run_memory, "_put_before", after)
+    patch.setattr(History, "remember", after)
 
 
 @mutant(tests=(MEMORY + "test_a_load_that_fails_ends_the_run_before_any_completion",))
 def a_failed_load_is_an_empty_one(patch: Patch) -> None:
     """The run goes on as if there had been no conversation before."""
-    read = RunMemory._read
 
-    def lenient(self: RunMemory[Any], outcome: Any) -> Any:
-        found = read(self, outcome)
+    def lenient(outcome: Any, form: Any) -> Any:
+        found = read_loaded(outcome, form)
         return [] if isinstance(found, Report) else found
 
-    patch.setattr(RunMemory, "_read", lenient)
+    patch.setattr(run_memory, "read_loaded", lenient)
 
 
 @mutant(tests=(MEMORY + "test_a_run_appends_only_after_it_has_loaded_and_only_once",))
@@ -94,8 +90,8 @@ def a_run_may_append_twice(patch: Patch) -> None:
     settle = RunMemory.settle
 
     def again(self: RunMemory[Any], *given: Any) -> bool:
-        if self.phase is Phase.APPENDED:
-            self.phase = Phase.READY
+        if self.phase is MemoryPhase.APPENDED:
+            self.phase = MemoryPhase.READY
         return settle(self, *given)
 
     patch.setattr(RunMemory, "settle", again)
@@ -104,7 +100,8 @@ def a_run_may_append_twice(patch: Patch) -> None:
 @mutant(tests=(MEMORY + "test_a_run_that_was_stopped_while_it_loads_goes_nowhere_and_the_record_is_the_stores",))
 def a_stopped_run_goes_on_when_its_load_lands(patch: Patch) -> None:
     """Stopping does not reach a run that waits for its memory."""
-    patch.setattr(RunMemory, "abandon", lambda self: None)
+    stages = [(each, ended or each is run_memory.land_memory) for each, ended in run_module.STAGES]
+    patch.setattr(run_module, "STAGES", tuple(stages))
 
 
 @mutant(tests=(STORES + "test_a_cancelled_append_has_left_nothing_and_one_that_lands_on_that_instant_stands",))
@@ -165,36 +162,26 @@ def the_query_is_whatever_was_said_last(patch: Patch) -> None:
 )
 def documents_come_as_they_arrive(patch: Patch) -> None:
     """The order of the documents is a race between the links."""
-
-    def found(self: RoundRetrieval) -> Retrieved:
-        results = [each for at in self._landed for each in self._landed[at].outcome.value]  # type: ignore[union-attr]
-        return Retrieved(tuple(self.documents.take(each[1], each[2]) for each in results))
-
-    patch.setattr(RoundRetrieval, "_found", found)
+    patch.setattr(run_retrieval, "found_by", lambda links, came, kept: found_by(links[::-1], came[::-1], kept))
 
 
 @mutant(tests=(RETRIEVAL + "test_the_round_waits_for_the_slowest_link_and_its_model_is_chosen_after_that",))
 def the_round_goes_on_with_the_first_answer(patch: Patch) -> None:
     """What a slower link finds never reaches the request."""
-    begin = RoundRetrieval.begin
 
-    def first(self: RoundRetrieval, query: Any, attached: Any, failed: Any) -> None:
-        begin(self, query, attached, failed)
-        self.links = self.links[:1]
+    def first(runs: Any, run: Any) -> None:
+        if run.turn is not None:
+            del run.turn.lookups[1:]
+        run_retrieval.attach_retrieved(runs, run)
 
-    patch.setattr(RoundRetrieval, "begin", first)
+    _stage(patch, run_retrieval.attach_retrieved, first)
+    patch.setattr(run_retrieval, "found_by", lambda links, came, kept: found_by(links[: len(came)], came, kept))
 
 
 @mutant(tests=(RETRIEVAL + "test_a_document_that_was_there_before_is_used_again_as_it_is",))
 def a_document_is_made_anew_each_time(patch: Patch) -> None:
     """Two documents of one id stand in one run."""
-    take = Documents.take
-
-    def anew(self: Documents, id: str, value: Any) -> Any:
-        self._by_id.pop(id, None)
-        return take(self, id, value)
-
-    patch.setattr(Documents, "take", anew)
+    patch.setattr(run_retrieval, "found_by", lambda links, came, kept: found_by(links, came, {}))
 
 
 @mutant(tests=(RETRIEVAL + "test_tools_that_were_found_are_offered_before_the_static_ones",))
@@ -368,12 +355,12 @@ def observers_are_not_told_of_errors(patch: Patch) -> None:
 @mutant(tests=(RETRIEVAL + "test_every_round_asks_every_link_in_order_before_its_completion",))
 def only_the_first_link_is_asked(patch: Patch) -> None:
     """An agent's further links are decoration."""
-    init = RoundRetrieval.__init__
 
-    def one(self: RoundRetrieval, effects: Any, links: Sequence[Retrieves], *rest: Any) -> None:
-        init(self, effects, links[:1], *rest)
+    def one(runs: Any, run: Any) -> None:
+        run.agent.retrieves = run.agent.retrieves[:1]
+        run_retrieval.look_up(runs, run)
 
-    patch.setattr(RoundRetrieval, "__init__", one)
+    _stage(patch, run_retrieval.look_up, one)
 
 
 # -- agent runs and calls ---------------------------------------------------------------------------------------
@@ -382,37 +369,48 @@ def only_the_first_link_is_asked(patch: Patch) -> None:
 @mutant(tests=(MEMORY + "test_a_run_keeps_the_conversation_it_was_spawned_with_and_the_id_crosses_unchanged",))
 def a_run_asks_for_the_agents_present_conversation(patch: Patch) -> None:
     """What one run loaded is appended to another conversation."""
-    ended = AgentMemory._ended
 
-    def present(self: AgentMemory, moment: Any) -> None:
-        self._of[moment.run.seq]._remembers = self.remembers
-        ended(self, moment)
+    def present(runs: Any, run: Any) -> None:
+        run.memory.remembers = run.agent.remembers
+        run_memory.append_memory(runs, run)
 
-    patch.setattr(AgentMemory, "_ended", present)
+    patch.setattr(run_steps, "append_memory", present)
 
 
 @mutant(tests=(MEMORY + "test_the_first_round_waits_for_the_load_however_long_it_takes",))
 def a_run_begins_while_it_loads(patch: Patch) -> None:
     """The first request is made without what was said before."""
-    patch.setattr("bargein.pipelines.agent.run.AgentRuns.hold_after_tool_turn", lambda self, run, owner, turn: None)
+
+    def at_once(runs: Any, run: Any, brought_history: bool) -> Any:
+        run_memory.begin_memory(runs, run, brought_history=brought_history)
+        return Phase.ASSEMBLING
+
+    patch.setattr(advance, "begin_memory", at_once)
 
 
 @mutant(tests=(MEMORY + "test_a_run_that_fails_appends_nothing",))
 def failed_runs_are_remembered(patch: Patch) -> None:
     """A run without an answer stands in the memory."""
-    patch.setattr(run_memory, "Settled", object)
+    tell = run_module.AgentRuns.tell
+
+    def remembering(self: Any, kind: str, run: Any, *values: Any) -> None:
+        tell(self, kind, run, *values)
+        if kind == "agent.run_ended":
+            run_memory.append_memory(self, run)
+
+    patch.setattr(run_module.AgentRuns, "tell", remembering)
 
 
-@mutant(tests=(RETRIEVAL + "test_a_retrievable_tool_is_offered_in_the_rounds_in_which_it_was_found",))
+@mutant(tests=(RETRIEVAL + "test_a_retrievable_tool_is_offered_first_and_only_in_the_rounds_in_which_it_was_found",))
 def only_the_first_round_looks_things_up(patch: Patch) -> None:
     """Rounds after tools go on with nothing."""
-    attach = AgentRetrieval._attach
 
-    def once(self: AgentRetrieval, moment: Any) -> None:
-        attach(self, moment)
-        moment.run.holds.clear()
+    def once(runs: Any, run: Any) -> None:
+        if run.turn is not None and run.turn.number > 1:
+            run.turn.retrieving = False
+        run_retrieval.look_up(runs, run)
 
-    patch.setattr(AgentRetrieval, "_attach", once)
+    _stage(patch, run_retrieval.look_up, once)
 
 
 @mutant(tests=(CALLS + "test_a_turn_that_comes_while_the_load_runs_waits_for_it",))

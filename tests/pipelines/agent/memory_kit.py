@@ -10,8 +10,7 @@ from bargein.pipelines.agent.memory import Append, Remembers
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.parts import RunMessage, TextPart, user_message
 from bargein.pipelines.agent.retrieval import Retrieves
-from bargein.pipelines.agent.run_memory import AgentMemory
-from bargein.pipelines.agent.run_retrieval import AgentRetrieval
+from bargein.pipelines.agent.run_state import Memory, Run
 from bargein.sim.effects.bus import Effect, Outcome, Status
 from bargein.sim.kernel.streams import Stream
 from tests.pipelines.agent.run_kit import Tool, World
@@ -40,10 +39,11 @@ class RememberingWorld(World):
         self.store.append(GOLDEN, plain(*old))
         handler = MemoryHandler(self.clock, self.store, Stream(0, "memory"), **(handler or {}))
         self.bus.serve(MEMORY, handler)
-        self.memory = AgentMemory(self.hooks, self.agent, Remembers(MEMORY, GOLDEN))
+        self.agent.remembers = Remembers(MEMORY, GOLDEN)
 
     def look_up(self, *links: Retrieves, retrievable: Collection[str] = ()) -> None:
-        AgentRetrieval(self.hooks, self.agent, links, retrievable)
+        self.agent.retrieves = links
+        self.agent.retrievable = tuple(retrievable)
 
     def index(self, key: str, *answers: Outcome, delay_us: int = 0) -> None:
         left = iter(answers)
@@ -63,3 +63,13 @@ class RememberingWorld(World):
         """Of each append the messages: role, and the types of the parts."""
         appends = [each.payload for each in self.log if type(each.payload) is Append]
         return [[(m["role"], [part["type"] for part in m["content"]]) for m in each.messages] for each in appends]
+
+
+def memory_of(run: Run) -> Memory:
+    assert run.memory is not None
+    return run.memory
+
+
+def remembered(run: Run) -> list[bool]:
+    """Of each stored message, whether it was loaded."""
+    return [held.remembered for held in run.history.stored]

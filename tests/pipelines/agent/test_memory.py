@@ -13,13 +13,13 @@ from bargein.pipelines.agent.media_sources import Base64
 from bargein.pipelines.agent.memory import Append, Clear, Form, Load, Phase, Remembers, RunMemory
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.parts import ImagePart, RunMessage, TextPart, user_message
-from bargein.pipelines.agent.run_memory import AgentMemory
+from bargein.pipelines.agent.run_memory import append_memory, clear_memory
 from bargein.pipelines.agent.run_settings import Agent
 from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.identity import memory_key
 from bargein.sim.effects.layers import Ask, Deny, Layer
 from bargein.sim.effects.reports import Report, ReportKind
-from tests.pipelines.agent.memory_kit import GOLDEN, MEMORY, OLD, RememberingWorld, plain
+from tests.pipelines.agent.memory_kit import GOLDEN, MEMORY, OLD, RememberingWorld, memory_of, plain, remembered
 from tests.pipelines.agent.run_kit import call, calls, delta, failure, output, report, text
 
 NOBODY: Form[Any] = Form(lambda message: message, lambda data: data)
@@ -41,7 +41,7 @@ def test_a_run_loads_before_its_first_round_and_appends_what_it_added_when_it_se
     operations = [each for each in world.log if each.kind == "memory"]
     assert [(each.key, each.scope, each.parent) for each in operations] == [(MEMORY, "r1", None)] * 2
     assert output(run) == "Hello."
-    assert world.memory.of(run).phase is Phase.APPENDED
+    assert memory_of(run).phase is Phase.APPENDED
 
 
 def test_what_was_loaded_stands_before_the_prompt_and_is_marked_as_remembered() -> None:
@@ -49,7 +49,7 @@ def test_what_was_loaded_stands_before_the_prompt_and_is_marked_as_remembered() 
     run = world.run("Hi.")
     assert run.messages[:2] == OLD
     assert [message.text for message in run.messages] == ["Earlier.", "Indeed.", "Hi.", "Hello."]
-    assert world.memory.of(run).remembered == 2
+    assert remembered(run) == [True, True, False, False]
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -57,7 +57,7 @@ def test_the_first_round_waits_for_the_load_however_long_it_takes(streamed: bool
     answer = delta("Hello.", every_us=1) if streamed else text("Hello.")
     world = RememberingWorld(answer, handler={"latency": Constant(700_000)})
     run = world.run(until_us=699_999, streamed=streamed)
-    assert (world.memory.of(run).phase, world.ops) == (Phase.LOADING, ["Load"])
+    assert (str(run.phase), memory_of(run).phase, world.ops) == ("LoadingMemory", Phase.LOADING, ["Load"])
     world.clock.run()
     assert world.ops == ["Load", "C", "Append"]
     assert [each.dispatched_at_us for each in world.log[:2]] == [0, 700_000]
@@ -79,8 +79,8 @@ def test_a_run_that_brings_its_history_neither_loads_nor_appends_and_still_requi
     run = world.run("Hi.", user_message("Mine."), assistant("Yours."))
     assert world.ops == ["C"]
     assert world.said(1) == [("user", "Mine."), ("assistant", "Yours."), ("user", "Hi.")]
-    assert world.memory.of(run).phase is Phase.BYPASSED
-    assert world.memory.remembers.required() == {"golden/memory": "memory"}
+    assert memory_of(run).phase is Phase.BYPASSED
+    assert memory_of(run).remembers.required() == {"golden/memory": "memory"}
     assert memory_key("golden") == MEMORY
 
 
@@ -89,8 +89,9 @@ def test_a_load_that_fails_ends_the_run_before_any_completion() -> None:
     run = world.run()
     assert world.ops == ["Load"]
     assert (failure(run), report(run)) == (Failure.MEMORY, Report(ReportKind.OTHER, "the store is down"))
-    assert world.memory.of(run).phase is Phase.FAILED
-    assert not world.memory.of(run).settle(run.messages)
+    assert memory_of(run).phase is Phase.FAILED
+    append_memory(world.runs, run)
+    assert len(run.effects) == 1
 
 
 def test_a_load_that_a_layer_denies_leaves_no_record_and_ends_the_run() -> None:
@@ -107,7 +108,7 @@ def test_a_load_that_a_layer_denies_leaves_no_record_and_ends_the_run() -> None:
 
 def test_a_memory_that_nobody_serves_ends_the_run() -> None:
     world = RememberingWorld(text("Hello."))
-    world.memory.remembers = Remembers("golden/elsewhere", GOLDEN)
+    world.agent.remembers = Remembers("golden/elsewhere", GOLDEN)
     run = world.run()
     assert world.ops == []
     assert report(run) == Report(ReportKind.HANDLER_UNAVAILABLE, "no handler serves golden/elsewhere")
@@ -122,7 +123,7 @@ def test_an_append_that_fails_stays_in_the_record_and_the_answer_stands(streamed
     assert world.ops == ["Load", "C", "Append"]
     assert world.log[2].outcome == Outcome(Status.FAILED, full)
     assert output(run) == "Hello."
-    assert world.memory.of(run).append_failure == full
+    assert memory_of(run).append_failure == full
 
 
 def test_a_run_that_fails_appends_nothing() -> None:
@@ -140,7 +141,7 @@ def _clear(world: RememberingWorld, after: type) -> None:
 
     def hook(moment: Moment) -> None:
         if moment.effect is None or type(moment.effect.payload) is after:
-            world.memory.of(moment.run).clear()
+            clear_memory(moment.runs, moment.run)
 
     world.on(At.JUDGE_OUTCOME if after is Load else At.RUN_ENDED, hook)
 
@@ -218,9 +219,9 @@ def test_a_memory_served_one_at_a_time_and_two_tools_give_the_same_operations_in
 def test_a_run_keeps_the_conversation_it_was_spawned_with_and_the_id_crosses_unchanged() -> None:
     odd = 'a/"b"\n\u00fc\u2028 #1'
     world = RememberingWorld(text("One."), text("Two."))
-    world.memory.remembers = Remembers(MEMORY, odd)
+    world.agent.remembers = Remembers(MEMORY, odd)
     world.runs.spawn(world.agent, "Hi.")
-    world.memory.remembers = Remembers(MEMORY, "another")
+    world.agent.remembers = Remembers(MEMORY, "another")
     world.run("Ho.")
     seen = [(type(each.payload), each.payload.conversation) for each in world.log if each.kind == "memory"]
     assert seen == [(Load, odd), (Load, "another"), (Append, odd), (Append, "another")]
@@ -237,14 +238,15 @@ def test_runs_of_another_agent_have_no_part_in_it() -> None:
     run = world.runs.spawn(other, "Hi.")
     world.clock.run()
     assert world.ops == ["C"]
-    with pytest.raises(KeyError):
-        world.memory.of(run)
+    assert run.memory is None
+    with pytest.raises(ValueError, match="golden run 1 remembers nothing"):
+        clear_memory(world.runs, run)
 
 
 def test_two_agents_of_one_world_remember_each_their_own() -> None:
     world = RememberingWorld(text("One."), text("Two."), old=OLD)
     other = Agent.named("golden")
-    AgentMemory(world.hooks, other, Remembers(MEMORY, "another"))
+    other.remembers = Remembers(MEMORY, "another")
     world.run("Hi.")
     world.runs.spawn(other, "Ho.")
     world.clock.run()
@@ -268,7 +270,7 @@ def test_a_run_that_was_stopped_while_it_loads_goes_nowhere_and_the_record_is_th
 
 def test_a_resumed_run_loads_nothing_and_appends_what_was_its_own() -> None:
     world = RememberingWorld()
-    memory: RunMemory[Any] = RunMemory(world.bus, world.memory.remembers, "r1", NOBODY, Phase.READY, 2)
+    memory: RunMemory[Any] = RunMemory(world.bus, Remembers(MEMORY, GOLDEN), "r1", NOBODY, Phase.READY, 2)
     begun: list[Any] = []
     memory.begin(begun.append, begun.append)
     assert memory.settle([1, 2, 3, 4])
@@ -279,7 +281,7 @@ def test_a_resumed_run_loads_nothing_and_appends_what_was_its_own() -> None:
 @pytest.mark.parametrize("phase", [Phase.IDLE, Phase.LOADING, Phase.BYPASSED, Phase.FAILED, Phase.APPENDED])
 def test_a_run_appends_only_after_it_has_loaded_and_only_once(phase: Phase) -> None:
     world = RememberingWorld()
-    memory: RunMemory[Any] = RunMemory(world.bus, world.memory.remembers, "r1", NOBODY, phase)
+    memory: RunMemory[Any] = RunMemory(world.bus, Remembers(MEMORY, GOLDEN), "r1", NOBODY, phase)
     assert not memory.settle([1])
     assert world.ops == []
     memory.phase = Phase.READY

@@ -12,7 +12,6 @@ from bargein.pipelines.agent.endings import Failure
 from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.messages import Message, assistant, system, tool_answer, user
 from bargein.pipelines.agent.retrieval import (
-    Documents,
     Retrieve,
     Retrieves,
     What,
@@ -138,9 +137,7 @@ def test_a_document_that_was_there_before_is_used_again_as_it_is() -> None:
     world.run("Q.")
     static, old = {"id": "s", "text": "as given"}, {"id": "d", "text": '"old"'}
     assert [request["documents"] for request in world.model.requests] == [[static, old], [static, old, static]]
-    documents = Documents()
-    assert documents.take("d", 1) is documents.take("d", 2)
-    assert len(documents) == 1
+    assert list(world.runs.live[1].documents) == ["s", "d"]
 
 
 def test_tools_that_were_found_are_offered_before_the_static_ones() -> None:
@@ -150,16 +147,16 @@ def test_tools_that_were_found_are_offered_before_the_static_ones() -> None:
     assert offered(["ghost", "add", "subtract", "subtract"], grants, {*retrievable, "ghost"}) == ("subtract", "add")
 
 
-def test_a_retrievable_tool_is_offered_in_the_rounds_in_which_it_was_found() -> None:
+def test_a_retrievable_tool_is_offered_first_and_only_in_the_rounds_in_which_it_was_found() -> None:
     world = RememberingWorld(calls(call("add")), text("42."), max_turns=2)
     for name in ("add", "subtract", "divide"):
         world.tool(name)
     world.look_up(LINKS[1], retrievable=["subtract", "divide"])
-    world.index(TOOLS, found([2, "divide"], [1, "ghost"]), found())
+    world.index(TOOLS, found([3, "divide"], [2, "ghost"], [1, "subtract"]), found([1, "subtract"]))
     world.run("Q.")
-    assert [{tool["name"] for tool in request["tools"]} for request in world.model.requests] == [
-        {"add", "divide"},
-        {"add"},
+    assert [[tool["name"] for tool in request["tools"]] for request in world.model.requests] == [
+        ["divide", "subtract", "add"],
+        ["subtract", "add"],
     ]
 
 

@@ -22,6 +22,7 @@ from tests.pipelines.agent.run_kit import BUSY, MS, S, World, call, calls, delta
 
 def test_the_chain_stands_in_its_order() -> None:
     assert [link.__name__ for link in CHAIN] == [
+        "land_memory",
         "resolve_invalid_defaults",
         "land_batch",
         "record_usage",
