@@ -138,6 +138,18 @@ class BinaryAssets:
         self.retained_bytes += len(data)
         return digest
 
+    def copy(self) -> BinaryAssets:
+        """A store with the same payloads and limits; what is put into one of the two is not in the other."""
+        other = BinaryAssets(self.limits, self._max_indexed)
+        other._assets = dict(self._assets)
+        other.retained_bytes = self.retained_bytes
+        return other
+
+    def adopt(self, other: BinaryAssets) -> None:
+        """Keep what a copy has that has grown meanwhile; it was within the limits there."""
+        self._assets = dict(other._assets)
+        self.retained_bytes = other.retained_bytes
+
     def collect(self, roots: Iterable[str]) -> int:
         """Drop what is not among ``roots``: every digest that any content uses or a host pins.
 

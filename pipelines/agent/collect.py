@@ -31,7 +31,7 @@ def judge_outcomes(runs: AgentRuns, run: Run) -> None:
         if effect.outcome is None or effect.judged:
             continue
         effect.judged = True
-        if run.ending is None and effect.dispatch is not None:
+        if run.ending is None and effect.id is not None:
             runs.hooks.call(Moment(runs, At.JUDGE_OUTCOME, run, effect.turn, effect))
         land_append(effect, run)
         if effect.on_landed is not None:
@@ -51,6 +51,7 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
         if run.ending is not None or turn.broken:
             return
         if turn.fold is None:
+            turn.first_call = run.calls
             turn.fold = StreamFold(run.scope, run.calls)
         turn.items.append(item)
         if isinstance(item, StreamError):

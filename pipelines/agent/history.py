@@ -75,16 +75,24 @@ class History:
     Args:
         owner: name of the run; part ids begin with it.
         assets: where media are kept.
+
+    Attributes:
+        stored: the messages, oldest first.
+        next_part: number of the next part.
     """
 
     def __init__(self, owner: str, assets: BinaryAssets) -> None:
         self.owner = owner
         self.stored: list[HeldMessage] = []
         self._assets = assets
-        self._next = 0
+        self.next_part = 0
 
     def __len__(self) -> int:
         return len(self.stored)
+
+    def keep_in(self, assets: BinaryAssets) -> None:
+        """Have media kept in another store, which has those of this history already."""
+        self._assets = assets
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -217,8 +225,8 @@ class History:
     def _hold_part(self, part: Part) -> Held:
         if isinstance(part, MediaPart):
             part = replace(part, source=self._assets.put(part.source))
-        held = Held(f"{self.owner}:{self._next}", part)
-        self._next += 1
+        held = Held(f"{self.owner}:{self.next_part}", part)
+        self.next_part += 1
         if type(part) is ResultPart:
             held.items = tuple([self._hold_part(item) for item in part.items])
             stored: Any = tuple([item.part for item in held.items])

@@ -35,6 +35,8 @@ class At(StrEnum):
     DELTA = "delta"
     JUDGE_ROUND = "judge_round"
     INVALID_CALL = "invalid_call"
+    COMMITTED = "committed"
+    """A tool turn is committed, and nobody has been told yet."""
     CHECKPOINT = "checkpoint"
     RUN_ENDED = "run_ended"
 

@@ -24,8 +24,8 @@ from bargein.pipelines.agent.media_sources import ContentError
 from bargein.pipelines.agent.parts import Part, RunMessage, user_message
 from bargein.pipelines.agent.run_settings import Agent, Settings
 from bargein.pipelines.agent.run_state import Memory, PendingEffect, Purpose, Run, Turn
-from bargein.pipelines.agent.run_steps import STAGES
-from bargein.sim.effects.bus import EffectBus, EffectKind
+from bargein.pipelines.agent.run_steps import COLLECT, STAGES
+from bargein.sim.effects.bus import EffectBus, EffectKind, Outcome
 from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.cancel import Cause
@@ -59,6 +59,8 @@ class AgentRuns:
     Attributes:
         timeline: what happened, in order.
         live: the runs there are, by number, the oldest first.
+        next_run: number of the next one.
+        host_state: how what the host keeps with a run is written and read, by name; nothing else of it is saved.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class AgentRuns:
         self.assets = assets or BinaryAssets()
         self.timeline = Timeline(clock, RUN_EVENTS)
         self.live: dict[int, Run] = {}
-        self._seq = 0
+        self.next_run = 1
+        self.host_state: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}
         self._commands: deque[Callable[[], object]] = deque()
+        self._submitted: deque[tuple[PendingEffect, Outcome]] = deque()
         self._awake = False
         self._watchers: list[Callable[[Run, int], object]] = []
 
@@ -92,8 +96,7 @@ class AgentRuns:
         settings: Settings | None = None,
     ) -> Run:
         """Start a run at once; its first request is made with the next step, on this instant."""
-        self._seq += 1
-        return self._populate(self._seq, agent, prompt, history, streamed, max_turns, settings)
+        return self._populate(self._number(), agent, prompt, history, streamed, max_turns, settings)
 
     def queue_spawn(
         self,
@@ -106,15 +109,18 @@ class AgentRuns:
         settings: Settings | None = None,
     ) -> int:
         """Have a run start with the next step. Returns its number, which is in ``live`` from then on."""
-        self._seq += 1
-        rest = (self._seq, agent, prompt, tuple(history), streamed, max_turns, settings)
+        seq = self._number()
+        rest = (seq, agent, prompt, tuple(history), streamed, max_turns, settings)
         self._queue(lambda: self._populate(*rest))
-        return self._seq
+        return seq
 
     def create(self, agent: Agent, settings: Settings | None = None, *, streamed: bool = False) -> Run:
         """A run to be filled by hand: nothing reads it before `make_ready`."""
-        self._seq += 1
-        return self._create(self._seq, agent, settings, streamed)
+        return self._create(self._number(), agent, settings, streamed)
+
+    def _number(self) -> int:
+        self.next_run += 1
+        return self.next_run - 1
 
     def make_ready(self, run: Run) -> None:
         """The run is filled; it opens with the next step."""
@@ -206,7 +212,7 @@ class AgentRuns:
         run.ending, run.phase, run.settling = ending, None, None
         if run.turn is not None:
             run.turn.read, run.turn.reading = True, False
-        run.effects = [effect for effect in run.effects if effect.dispatch is not None]
+        run.effects = [effect for effect in run.effects if effect.dispatch is not None or effect.outcome is not None]
         for effect in tuple(run.effects):
             if effect.in_flight and effect.purpose is Purpose.REQUEST and run.streamed:
                 assert effect.dispatch is not None
@@ -256,6 +262,14 @@ class AgentRuns:
         self.wake()
         return effect
 
+    def submit(self, effect: PendingEffect, outcome: Outcome) -> None:
+        """Answer an effect that an `Open` handler has left to others; it is collected with the next step.
+
+        Submissions are collected in their order. One that has not been collected is in no checkpoint.
+        """
+        self._submitted.append((effect, outcome))
+        self.wake()
+
     def store(self, run: Run, message: RunMessage, statuses: Sequence[ResultStatus | None] = ()) -> int | None:
         """Add a message to a run's history; one that cannot be stored fails the run, and only this one."""
         try:
@@ -265,7 +279,10 @@ class AgentRuns:
             return None
 
     def committed(self, run: Run, turn: Turn) -> None:
-        """Tell that a tool turn is committed."""
+        """Tell that a tool turn is committed: hooks first, then, where none has taken the run out, whoever watches."""
+        self.hooks.call(Moment(self, At.COMMITTED, run, turn))
+        if self.live.get(run.seq) is not run:
+            return
         self.tell("agent.tool_turn_committed", run, turn.number)
         for watcher in tuple(self._watchers):
             watcher(run, turn.number)
@@ -291,9 +308,19 @@ class AgentRuns:
         while self._commands:
             self._commands.popleft()()
         for stage, ended in STAGES:
+            if stage is COLLECT:
+                self._collect()
             for run in tuple(self.live.values()):
                 if (ended or run.ending is None) and self.live.get(run.seq) is run:
                     stage(self, run)
+
+    def _collect(self) -> None:
+        """Land what was submitted before this step, in the order in which it was."""
+        submitted, self._submitted = self._submitted, deque()
+        for effect, outcome in submitted:
+            served = None if effect.dispatch is None else effect.dispatch.effect
+            if served is not None:
+                served.land(outcome)
 
 
 def _parts(prompt: Any) -> tuple[Part, ...]:

@@ -211,7 +211,8 @@ class Turn:
         attempt: which retry it is; 0 for a request that is not one.
         lookups: what it asked its agent's links; it is ``retrieving`` until all of them have answered.
         mode: as resolved when its request was folded; it stays.
-        items: what has been folded of its stream, and ``errors`` which of them broke it, by their positions.
+        items: what has been folded of its stream, and ``errors`` which of them broke it, by their positions; its first
+            call is numbered ``first_call``.
         answer: as read; a hook may have put another in its place.
         commit: the turn's number, once a whole batch of it has landed; ``assistant`` and ``results`` are positions.
     """
@@ -233,6 +234,7 @@ class Turn:
     inbox: list[Any] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
     errors: list[tuple[int, Report]] = field(default_factory=list)
+    first_call: int = 0
     fold: StreamFold | None = None
     broken: bool = False
     answer: Answer | None = None
@@ -316,6 +318,7 @@ class Run:
     told: bool = False
     memory: Memory | None = None
     documents: dict[str, Document] = field(default_factory=dict)
+    host: dict[str, Any] = field(default_factory=dict)
 
     @property
     def scope(self) -> str:

@@ -21,7 +21,7 @@ from bargein.sim.effects.layers import Dispatch
 if TYPE_CHECKING:
     from bargein.pipelines.agent.run import AgentRuns
 
-__all__ = ["STAGES", "Stage"]
+__all__ = ["COLLECT", "STAGES", "Stage"]
 
 Stage = Callable[["AgentRuns", Run], None]
 
@@ -92,6 +92,9 @@ def _why(ending: Failed) -> str:
         return ending.report.message
     return ending.detail if ending.limit is None else str(ending.limit)
 
+
+COLLECT: Stage = collect.judge_outcomes
+"""The stage before which a step collects what was submitted."""
 
 STAGES: tuple[tuple[Stage, bool], ...] = (
     (advance.open_run, False),
