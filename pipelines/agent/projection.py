@@ -2,7 +2,9 @@
 
 Results of tools, which are parts of a user message here, become messages of their own. An opaque part that names its
 wire is that adapter's data of the whole answer, which a voice message carries beside its parts; what a voice session
-does not know (reasoning, other opaque items) is dropped (run contract, section 1). Left out: the way back.
+does not know (reasoning, other opaque items) is dropped (run contract, section 1). How a result came about is not
+carried over: it stands beside the history, and what is sent is the same whatever it was (section 8.1), so that a
+recorded request says all that a model was told. Left out: the way back.
 """
 
 from __future__ import annotations

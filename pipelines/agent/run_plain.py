@@ -44,6 +44,8 @@ class RunPlain:
             return {"part": part_to_dict(item.part)}
         if isinstance(item, StreamError):
             return {"error": item.report.to_dict()}
+        if isinstance(item, Report):
+            return {"report": item.to_dict()}
         if isinstance(item, StreamEnd):
             return {"end": item.reason, "usage": dict(item.usage)}
         raise TypeError(f"a stream item of type {type(item).__name__} has no plain form")
@@ -65,9 +67,11 @@ class RunPlain:
                 return PartDone(part_from_dict(part))
             case {"error": report}:
                 return StreamError(_report_of(report))
+            case {"report": report}:
+                return _report_of(report)
             case {"end": str(reason), "usage": dict(usage)}:
                 return StreamEnd(reason, dict(usage))
-        raise ValueError(f"{data!r} is no stream item; accepted are text, call, done, part, error and end")
+        raise ValueError(f"{data!r} is no stream item; accepted are text, call, done, part, error, report and end")
 
     def value(self, outcome: Outcome) -> Any:
         """An outcome's value, tagged by what it is."""

@@ -11,7 +11,7 @@ cancellation comes first and stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -54,7 +54,8 @@ class Effect:
     """One thing asked of the world, and its record.
 
     Attributes:
-        id: counts effects from 0; its position in the log, unless the session goes on from a saved one.
+        id: counts effects from 0; its position in the log, unless the session goes on from a saved one. Below 0 for a
+            connection, which a written log has behind all others.
         key: the handler it went to, such as ``agent/tool:book_table#0``.
         kind: what it asks for.
         payload: the request; the kind says of which type.
@@ -69,6 +70,7 @@ class Effect:
 
     __slots__ = (
         "_bus",
+        "_hear",
         "_on_item",
         "_on_landed",
         "_stop",
@@ -83,6 +85,8 @@ class Effect:
         "payload",
         "scope",
     )
+
+    _hear: Callable[[Any], object]
 
     def __init__(
         self,
@@ -135,6 +139,15 @@ class Effect:
             if on_landed is not None:
                 on_landed(self)
 
+    def listen(self, hear: Callable[[Any], object]) -> None:
+        """Have ``hear(said)`` called with what is said while it runs. Called by the handler as it begins to serve."""
+        self._hear = hear
+
+    def say(self, said: Any) -> None:
+        """Tell the handler more; ignored once the effect has landed. Called by whoever opened the connection."""
+        if self.outcome is None:
+            self._hear(said)
+
     def cancel(self, cause: Cause) -> bool:
         """Stop the handler and land as cancelled.
 
@@ -148,6 +161,16 @@ class Effect:
         if stop is not None:
             stop(cause)
         return True
+
+    def withhold(self) -> None:
+        """Its outcome is there, and a layer keeps it from the asker for now. Means something to a recording only."""
+
+    def told(self, *, cancelled: bool) -> None:
+        """What was withheld is told, or the asker has given it up. Means something to a recording only."""
+
+    def keep(self, items: Sequence[Any], outcome: Outcome) -> None:
+        """What its handler had answered when it was cancelled, and nobody had collected. Means something to a
+        recording only."""
 
     def on_landed(self, listener: Callable[[Effect], object]) -> None:
         """Have ``listener(effect)`` called when the outcome lands, in place of whoever was to be told so far."""
@@ -195,7 +218,7 @@ class EffectBus:
         clock: gives the instants.
 
     Attributes:
-        log: every effect, in the order of dispatch.
+        log: every effect, in the order of dispatch; connections: what was opened beside them, likewise.
         next_id: what the next effect is called; ids are never given twice, also when those who had them are gone.
         running: how many have not landed.
     """
@@ -206,6 +229,7 @@ class EffectBus:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.log: list[Effect] = []
+        self.connections: list[Effect] = []
         self.next_id = 0
         self.running = 0
         self._handlers: dict[str, Handler] = {}
@@ -293,7 +317,7 @@ class EffectBus:
         """
         handler = self._handlers.get(key)
         if handler is None:
-            raise VoidRun(f"no handler serves {key}; served are {', '.join(self._handlers) or 'none'}")
+            raise self._unserved(key)
         if id is None:
             id = self.next_id
         if id >= self.next_id:
@@ -305,3 +329,34 @@ class EffectBus:
         if effect.outcome is None:
             effect._stop = stop
         return effect
+
+    def connect(
+        self,
+        key: str,
+        payload: Any,
+        *,
+        scope: str,
+        on_item: Callable[[Any], object],
+        on_landed: Callable[[Effect], object],
+    ) -> Effect:
+        """Open a connection: a custom effect that goes both ways (`Effect.say`) and stays open beside the others.
+
+        It takes no number among them, so that opening one renumbers nothing that a timeline names.
+
+        Raises:
+            VoidRun: nobody serves the key.
+        """
+        handler = self._handlers.get(key)
+        if handler is None:
+            raise self._unserved(key)
+        number = -1 - len(self.connections)
+        effect = self.effect_class(self, number, EffectKind.CUSTOM, key, payload, scope, None, on_item, on_landed)
+        self.connections.append(effect)
+        self.running += 1
+        stop = handler.serve(effect)
+        if effect.outcome is None:
+            effect._stop = stop
+        return effect
+
+    def _unserved(self, key: str) -> VoidRun:
+        return VoidRun(f"no handler serves {key}; served are {', '.join(self._handlers) or 'none'}")

@@ -92,6 +92,9 @@ class Checkpoint:
     def unresumable(self, own_kind: str) -> list[str]:
         """Why nobody can go on from here, a sentence for each reason; empty where one can.
 
+        A connection is open all through a session and is in nobody's way: who serves it is run again like the rest of
+        the world. What is in the way is an answer that streams, and code of the program's own that runs.
+
         Args:
             own_kind: the kind of handler that is the program's own code and must not run twice.
         """
@@ -179,6 +182,7 @@ class Checkpoint:
 def _check_format(data: Any, name: str) -> None:
     if type(data) is not dict or "bargein_checkpoint" not in data:
         what = "an effect log" if type(data) is dict and "bargein_log" in data else "no checkpoint"
+        what = "a checkpoint of agent runs" if type(data) is dict and "bargein_runs" in data else what
         raise DocumentError(f"{name}: it is {what}; accepted is a checkpoint, as run --checkpoint writes it")
     found = data["bargein_checkpoint"]
     if type(found) is not int or found != FORMAT:

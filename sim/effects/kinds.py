@@ -17,4 +17,6 @@ class EffectKind(StrEnum):
     TOOL_CALL = "tool_call"
     MEMORY = "memory"
     RETRIEVAL = "retrieval"
+    EMBED = "embed"
+    RERANK = "rerank"
     CUSTOM = "custom"

@@ -9,20 +9,42 @@ logs, ``replay`` plays them. Left out: what requests and items are; they are pla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any
+from itertools import chain, count, groupby, pairwise
+from typing import TYPE_CHECKING, Any
 
 from bargein.sim.effects.bus import EffectKind, Status
 from bargein.sim.effects.documents import DocumentError, Fields, parse
 from bargein.sim.effects.identity import content_digest, stable_hash, written
 
-__all__ = ["FORMAT", "HEADER_FIELDS", "ITEM", "LAND", "EffectLog", "EffectRecord", "Step", "batches_of"]
+if TYPE_CHECKING:
+    from bargein.sim.effects.tails import LogCheckpoint
+
+__all__ = [
+    "DIRECT",
+    "FORMAT",
+    "HEADER_FIELDS",
+    "HEAR",
+    "ITEM",
+    "LAND",
+    "SAID",
+    "START",
+    "EffectLog",
+    "EffectRecord",
+    "Step",
+    "batches_of",
+]
 
 FORMAT = 1
 ITEM, LAND = "item", "land"
 """What a step does besides timing others and asking for something of the session: hand over the next item, end."""
+HEAR = "hear"
+"""How a step begins that no timer caused: whoever opened the connection says something, which is its first item."""
+DIRECT = "direct"
+"""What became visible where the program put an outcome of its own in place of one that its handler still owed."""
+SAID = "said"
+"""The key under which such an item holds it."""
 
 _KINDS = tuple(str(kind) for kind in EffectKind)
 _STATUSES = tuple(str(status) for status in Status)
@@ -38,7 +60,8 @@ class Step:
         does: what it did, in order: ``item``, ``land``, a request to the session by name, or the number of a later
             step of the same effect that was timed here.
 
-    Step 0 is the dispatch. Invariant: a step is timed by exactly one earlier step, except step 0.
+    Step 0 is the dispatch. Invariant: a step is timed by exactly one earlier step, except step 0 and those that begin
+    with ``hear``.
     """
 
     at_us: int
@@ -57,6 +80,7 @@ class EffectRecord:
         items: what was delivered, in order; their instants are those of the steps that delivered them.
         status, value: the outcome; ``None`` where there is none.
         steps: when the handler acted.
+        published: what the handler handed back beside its outcome, by name; a line has it only where there is any.
     """
 
     id: int
@@ -72,11 +96,20 @@ class EffectRecord:
     status: str | None
     value: Any
     steps: list[Step]
+    published: dict[str, Any] = field(default_factory=dict)
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was stopped by whoever dispatched it, and did not land of itself."""
-        return self.status == Status.CANCELLED and not any(LAND in step.does for step in self.steps)
+        """Whether it was stopped by whoever dispatched it, and did not land of itself.
+
+        It may have been answered all the same, with items and an outcome that nobody had collected yet.
+        """
+        return self.status is not None and not any(LAND in step.does for step in self.steps)
+
+    @property
+    def delivered(self) -> int:
+        """How many of its items were handed over."""
+        return sum(step.does.count(ITEM) for step in self.steps)
 
     def item_instants(self) -> Iterator[int]:
         """The instant of each item."""
@@ -89,11 +122,16 @@ class EffectRecord:
         """The record as a line of the log holds it."""
         data = {name: getattr(self, name) for name in _RECORD_FIELDS}
         data["steps"] = [[step.at_us, step.order, step.does] for step in self.steps]
+        if not self.published:
+            del data["published"]
         return data
 
     @classmethod
     def from_dict(cls, data: Any, place: str, position: int) -> EffectRecord:
         """Read a record.
+
+        Args:
+            position: the id that it has to have; in a log that starts at the beginning, its position.
 
         Raises:
             DocumentError: it is none, or does not fit its position.
@@ -126,6 +164,7 @@ class EffectRecord:
             status,
             data.get("value"),
             _steps(fields),
+            fields.get("published", dict) if "published" in data else {},
         )
         record._check(place)
         return record
@@ -134,8 +173,8 @@ class EffectRecord:
         """That the record does not contradict itself."""
         if self.hash != stable_hash(self.request):
             raise DocumentError(f"{place}.request: it does not fit its hash {self.hash}; it was edited")
-        delivered = sum(step.does.count(ITEM) for step in self.steps)
-        if delivered != len(self.items):
+        delivered, uncollected = self.delivered, self.cancelled and self.status != Status.CANCELLED
+        if delivered > len(self.items) or (delivered < len(self.items) and not uncollected):
             raise DocumentError(f"{place}.steps: they deliver {delivered} items; accepted is {len(self.items)}")
         if (self.status is None) is not (self.landed_at_us is None):
             raise DocumentError(f"{place}.status: an outcome and its instant go together; it was edited")
@@ -166,7 +205,7 @@ def _steps(fields: Fields) -> list[Step]:
             if not at < act < len(steps) or steps[act].at_us < step.at_us:
                 raise DocumentError(f"{place}[{at}]: it times step {act}; accepted is a later step of this effect")
             timed[act] += 1
-    if not steps or timed != [0] + [1] * (len(steps) - 1):
+    if timed != [int(at > 0 and step.does[:1] != [HEAR]) for at, step in enumerate(steps)] or not steps:
         raise DocumentError(f"{place}: each step after the first is timed once; it was cut off or edited")
     return steps
 
@@ -193,6 +232,9 @@ recordings; its seeds; the effective settings and declarations of tools; the han
 of what they are made of); the handlers that the program needs and those it used, by family; its hooks and layers;
 the identity of each run's program by scope; what became visible when; and what came of the session."""
 
+START = "start"
+"""What else a header holds where a log does not begin with effect 0: the ids that it begins with. It counts on from the
+last of them; those before are effects that were in flight where it was cut off from its head."""
 
 _MAPPINGS = (
     "scenario",
@@ -212,7 +254,7 @@ class EffectLog:
     """A header and its records.
 
     Attributes:
-        header: plain data with the keys of ``HEADER_FIELDS``.
+        header: plain data with the keys of ``HEADER_FIELDS``, and perhaps ``start``.
         records: in the order of dispatch.
         name: how the user calls it, for errors.
     """
@@ -220,6 +262,17 @@ class EffectLog:
     header: dict[str, Any]
     records: list[EffectRecord]
     name: str = "the log"
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: LogCheckpoint[Any], tail: EffectLog) -> EffectLog:
+        """The whole log, of its head and of what came after it (run contract, section 13).
+
+        Raises:
+            DocumentError: the tail does not go on from there.
+        """
+        from bargein.sim.effects.tails import joined
+
+        return joined(checkpoint, tail)
 
     def to_bytes(self) -> bytes:
         """The text of the log: the same bytes for equal logs."""
@@ -245,9 +298,10 @@ class EffectLog:
             raise DocumentError(f"{name}:{len(lines) - 1}: the log is cut off; accepted is a log with its last line")
         header = _unchecked(first, f"{name}:1")
         records = []
+        ids = _ids(header, f"{name}:1")
         for number, line in enumerate(lines[1:-2], start=2):
             data = _unchecked(parse(line, f"{name}:{number}"), f"{name}:{number}")
-            records.append(EffectRecord.from_dict(data, f"{name}:{number}: records[{number - 2}]", number - 2))
+            records.append(EffectRecord.from_dict(data, f"{name}:{number}: records[{number - 2}]", next(ids)))
         body = raw[: len(raw) - len(lines[-2]) - 1]
         if end["end"] != {"records": len(records), "sha256": content_digest(body)}:
             raise DocumentError(f"{name}: its lines are not those that were counted at its end; it was edited")
@@ -263,6 +317,7 @@ def check_format(data: Any, name: str) -> None:
     if type(data) is not dict or "bargein_log" not in data:
         what = "a checkpoint" if type(data) is dict and "bargein_checkpoint" in data else "no effect log"
         what = "a timeline" if type(data) is dict and {"t", "seq", "kind"} <= data.keys() else what
+        what = "a checkpoint of agent runs" if type(data) is dict and "bargein_runs" in data else what
         raise DocumentError(f"{name}: it is {what}; accepted is an effect log, as run --record writes it")
     if type(data["bargein_log"]) is not int or data["bargein_log"] != FORMAT:
         raise DocumentError(f"{name}: it has format {data['bargein_log']!r}; accepted is format {FORMAT}")
@@ -274,7 +329,7 @@ def check_header(data: Any, place: str) -> dict[str, Any]:
     Raises:
         DocumentError: it is none.
     """
-    fields = Fields(data, place, HEADER_FIELDS)
+    fields = Fields(data, place, (*HEADER_FIELDS, START) if type(data) is dict and START in data else HEADER_FIELDS)
     for name in _MAPPINGS:
         fields.mapping(name)
     for name in ("hooks", "deliveries"):
@@ -300,23 +355,47 @@ def _unchecked(data: Any, place: str) -> dict[str, Any]:
     return rest
 
 
-def batches_of(deliveries: list[tuple[int, int, str]]) -> list[list[Any]]:
+def _ids(header: Any, place: str) -> Iterator[int]:
+    """The ids that the records have to have, without an end."""
+    start = header.get(START, [0])
+    if (
+        type(start) is not list
+        or not start
+        or any(type(each) is not int or each < 0 for each in start)
+        or any(later <= each for each, later in pairwise(start))
+    ):
+        raise DocumentError(f"{place}.{START}: found {start!r}; accepted is a list of ids, each larger than the last")
+    return chain(start, count(start[-1] + 1))
+
+
+def batches_of(deliveries: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     """Deliveries in order as batches: ``[instant, effect, items, end]``.
 
     Args:
-        deliveries: ``(instant, effect, what)``, where what is ``item``, ``land`` or ``cancelled``.
+        deliveries: ``(instant, effect, what)``, where what is ``item``, ``land``, ``cancelled`` or ``direct``. Where
+            that is known, also the step of a live collection (from 1, or 0 for none) and the program's own step.
 
-    Items of one effect that became visible one after the other on one instant are one batch; ``end`` is ``""``,
-    ``land`` or ``cancelled``.
+    Items of one effect that became visible one after the other on one instant, and within one step, are one batch;
+    ``end`` is empty or what else became visible with them. A batch that was collected live has a fifth value: 1 if it
+    was collected together with the one before, 0 if not.
     """
     batches: list[list[Any]] = []
-    for (at_us, effect), group in groupby(deliveries, key=lambda each: each[:2]):
+    step = 0
+    for (at_us, effect, _, *marks), group in groupby(deliveries, key=_apart):
         items = 0
         end = ""
-        for _, _, what in group:
-            if what == ITEM:
+        for each in group:
+            if each[2] == ITEM:
                 items += 1
             else:
-                end = what
-        batches.append([at_us, effect, items, end])
+                end = each[2]
+        batch = [at_us, effect, items, end]
+        if marks and marks[0]:
+            batch.append(int(marks[0] == step))
+            step = marks[0]
+        batches.append(batch)
     return batches
+
+
+def _apart(each: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (each[0], each[1], each[2] == DIRECT, *each[3:])

@@ -2,7 +2,8 @@
 
 A session that is to be recorded gets a `Recorder`'s bus in place of the plain one, and its handlers get the recorder's
 clock, so that it is known which of their timers belongs to which effect: a replay sets the same timers at the same
-places, and therefore takes part in ties as the handler did. Nothing is turned into text while the session runs.
+places, and therefore takes part in ties as the handler did. What a live collection takes in one step is noted as it is
+taken, before anybody is told. Nothing is turned into text while the session runs.
 
 Left out: what a request is as plain data; the caller's `Plain` says. A handler that waits otherwise than by this
 clock is recorded by what becomes visible of it.
@@ -10,13 +11,15 @@ clock is recorded by what becomes visible of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 from bargein.sim.effects.bus import Effect, EffectBus, Handler, Outcome
 from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.identity import stable_hash
-from bargein.sim.effects.log import ITEM, LAND, EffectRecord, Step
+from bargein.sim.effects.log import DIRECT, HEAR, ITEM, LAND, SAID, EffectRecord, Step
+from bargein.sim.effects.published import published_by
+from bargein.sim.effects.streams import LiveStreams
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order, Timer
 
@@ -66,19 +69,32 @@ class Plain(Protocol):
         ...
 
 
+class _Said(NamedTuple):
+    """Among the items of a connection, what its opener said."""
+
+    what: Any
+
+
 class RecordedEffect(Effect):
     """An effect that notes what is done to it."""
 
-    __slots__ = ("cancelling", "delivered", "steps")
+    __slots__ = ("answered", "cancelling", "collected", "delivered", "given_up", "in_pass", "steps", "uncollected")
 
     def __init__(self, bus: Any, *rest: Any) -> None:
         super().__init__(bus, *rest)
         self.delivered: list[Any] = []
         self.steps = [Step(self.dispatched_at_us)]
         self.cancelling = False
+        self.given_up = False
+        self.answered: Outcome | None = None
+        self.uncollected: Sequence[Any] = ()
+        self.collected = 0
+        self.in_pass = 0
 
     def deliver(self, item: Any) -> None:
-        if self.outcome is None:
+        if self.collected:  # noted when it was collected, before anybody was told
+            self.collected -= 1
+        elif self.outcome is None:
             self.delivered.append(item)
             cast(_RecordingBus, self._bus).note(self, ITEM)
         super().deliver(item)
@@ -87,14 +103,37 @@ class RecordedEffect(Effect):
         if self.outcome is None:
             bus = cast(_RecordingBus, self._bus)
             if self.cancelling:
-                bus.visible.append((bus.clock.now, self.id, "cancelled"))
+                self.told(cancelled=True)
             else:
                 bus.note(self, LAND)
         super().land(outcome)
 
+    def say(self, said: Any) -> None:
+        if self.outcome is None:
+            bus = cast(_RecordingBus, self._bus)
+            step = Step(bus.clock.now, 0, [HEAR])
+            self.steps.append(step)
+            bus.handlers_clock.within(self, step, self._pass_on, said)
+
+    def _pass_on(self, said: Any) -> None:
+        self.delivered.append(_Said(said))
+        cast(_RecordingBus, self._bus).note(self, ITEM)
+        super().say(said)
+
     def cancel(self, cause: Cause) -> bool:
         self.cancelling = self.outcome is None
         return super().cancel(cause)
+
+    def withhold(self) -> None:
+        cast(_RecordingBus, self._bus).take_back(self)
+
+    def told(self, *, cancelled: bool) -> None:
+        bus = cast(_RecordingBus, self._bus)
+        self.given_up = cancelled
+        bus.see(self.id, "cancelled" if cancelled else LAND)
+
+    def keep(self, items: Sequence[Any], outcome: Outcome) -> None:
+        self.uncollected, self.answered = items, outcome
 
 
 class _RecordingBus(EffectBus):
@@ -106,10 +145,17 @@ class _RecordingBus(EffectBus):
         super().__init__(clock)
         self._recorder = recorder
         self.handlers_clock = HandlersClock(clock)
-        self.visible: list[tuple[int, int, str]] = []
+        self.visible: list[tuple[Any, ...]] = []
+        self.passes = 0
+        self._collecting = 0
+        self._collected: Effect | None = None
 
     def _install(self, key: str, handler: Handler, descriptor: Descriptor | None) -> None:
-        super()._install(key, _Watched(self._recorder.handler(key, handler), self.handlers_clock), descriptor)
+        served = self._recorder.handler(key, handler)
+        streams: LiveStreams | None = getattr(served, "streams", None)
+        if streams is not None:
+            streams.capture = self
+        super()._install(key, _Watched(served, self.handlers_clock), descriptor)
 
     def note(self, effect: RecordedEffect, act: str) -> None:
         """Write down that ``act`` happened, in the step in which it did."""
@@ -118,7 +164,42 @@ class _RecordingBus(EffectBus):
             clock.step.does.append(act)
         else:
             self._note_untimed(effect, act)
-        self.visible.append((self.clock.now, effect.id, act))
+        if self._collected is effect:
+            self.see(effect.id, act, self._collecting)
+        elif self.passes:
+            self.see(effect.id, act)
+        else:
+            self.visible.append((self.clock.now, effect.id, act))
+
+    def see(self, id: int, what: str, collecting: int = 0) -> None:
+        """Write down that something became visible; with the steps that keep it apart, where any are known."""
+        if collecting or self.passes:
+            self.visible.append((self.clock.now, id, what, collecting, self.passes))
+        else:
+            self.visible.append((self.clock.now, id, what))
+
+    # -- of a live collection (`streams.Capture`) ---------------------------------------------------------
+
+    def taken(self, batches: Iterable[tuple[Effect, Sequence[Any]]]) -> None:
+        self._collecting += 1
+        for effect, items in batches:
+            recorded = cast(RecordedEffect, effect)
+            self._collected = effect
+            for item in items:
+                recorded.delivered.append(item)
+                self.note(recorded, ITEM)
+            recorded.collected += len(items)
+        self._collected = None
+
+    def landing(self, effect: Effect | None) -> None:
+        self._collected = effect
+
+    def take_back(self, effect: RecordedEffect) -> None:
+        """The outcome that landed just now did not become visible."""
+        for at in range(len(self.visible) - 1, -1, -1):
+            if self.visible[at][1:3] == (effect.id, LAND):
+                del self.visible[at]
+                return
 
     def _note_untimed(self, effect: RecordedEffect, act: str) -> None:
         """The handler was woken by something else than its clock: a step of its own, timed from the dispatch."""
@@ -126,6 +207,10 @@ class _RecordingBus(EffectBus):
         if len(steps) == 1 or steps[-1].at_us != now:
             steps[0].does.append(len(steps))
             steps.append(Step(now, Order.DELIVERY))
+        elif effect.in_pass != self.passes:  # the program has taken a step in between, and takes one in a replay too
+            steps[-1].does.append(len(steps))
+            steps.append(Step(now, Order.WORK))
+        effect.in_pass = self.passes
         steps[-1].does.append(act)
 
 
@@ -228,6 +313,7 @@ class Recorder:
         bus: for the session, once `open` has made it.
         clock: for its handlers, likewise.
         session: what its handlers may ask it, once `control` was given it.
+        programs: identities of the programs whose runs are gone by the time the log is made, by scope.
     """
 
     bus: EffectBus
@@ -236,6 +322,7 @@ class Recorder:
 
     def __init__(self, swap: Callable[[Recorder, str, Handler], Handler] | None = None) -> None:
         self._swap = swap
+        self.programs: dict[str, Any] = {}
 
     def open(self, clock: Clock) -> EffectBus:
         """Make the bus of a session on ``clock``."""
@@ -253,26 +340,39 @@ class Recorder:
         """What serves ``key``."""
         return handler if self._swap is None else self._swap(self, key, handler)
 
+    def passed(self) -> None:
+        """The program has taken a step of its own: what becomes visible from now on is seen apart from what was."""
+        self._bus.passes += 1
+
+    def overruled(self, effect: Effect) -> None:
+        """The program put an outcome of its own in place of one that the handler of ``effect`` still owes."""
+        self._bus.see(effect.id, DIRECT)
+
     @property
-    def deliveries(self) -> list[tuple[int, int, str]]:
-        """What became visible so far, in order: instant, effect and ``item``, ``land`` or ``cancelled``."""
-        return self._bus.visible
+    def deliveries(self) -> list[tuple[Any, ...]]:
+        """What became visible so far, in order, as `log.batches_of` takes it."""
+        beyond = len(self._bus.log)
+        return [each if each[1] >= 0 else (each[0], beyond + ~each[1], *each[2:]) for each in self._bus.visible]
 
     def records(self, plain: Plain) -> list[EffectRecord]:
-        """Everything so far as records.
+        """Everything so far as records, connections behind the rest.
 
         Raises:
             TypeError, ValueError: something that went over the bus has no plain form.
         """
-        return [_record_of(cast(RecordedEffect, effect), plain) for effect in self.bus.log]
+        records = [_record_of(cast(RecordedEffect, effect), effect.id, plain) for effect in self.bus.log]
+        for connection in self.bus.connections:
+            records.append(_record_of(cast(RecordedEffect, connection), len(records), plain))
+        return records
 
 
-def _record_of(effect: RecordedEffect, plain: Plain) -> EffectRecord:
+def _record_of(effect: RecordedEffect, number: int, plain: Plain) -> EffectRecord:
     """The record of one effect as it stands."""
     request = plain.request(effect)
-    outcome = effect.outcome
+    outcome = effect.outcome if effect.answered is None else effect.answered
+    items = [*effect.delivered, *effect.uncollected]
     return EffectRecord(
-        effect.id,
+        number,
         effect.key,
         str(effect.kind),
         effect.parent,
@@ -281,8 +381,9 @@ def _record_of(effect: RecordedEffect, plain: Plain) -> EffectRecord:
         effect.landed_at_us,
         request,
         stable_hash(request),
-        [plain.item(item) for item in effect.delivered],
+        [{SAID: plain.item(item.what)} if type(item) is _Said else plain.item(item) for item in items],
         None if outcome is None else str(outcome.status),
         None if outcome is None else plain.value(outcome),
         [Step(step.at_us, step.order, step.does[:]) for step in effect.steps],
+        published_by(effect),
     )

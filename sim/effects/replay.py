@@ -4,38 +4,34 @@ A `Replay` takes the place of every handler. It answers the n-th effect of a key
 once its request was seen to be the recorded one, and acts at the steps at which the handler acted, timed where the
 handler timed them. In *exchange mode* that is all; in *policy-visible mode* the instants and the batches in which
 things became visible must come out as they were recorded (run contract, section 10.1). A recorded cancellation has to
-happen again: in exchange mode whoever does not cancel is answered as cancelled, in policy-visible mode refused.
+happen again: in exchange mode whoever does not cancel is answered as cancelled, in policy-visible mode refused. What
+is said on a connection has to be what was said on it, on its instant, in both modes: whoever heard it acted on that.
+Once something was refused, nothing is answered any more.
 
-Left out: comparing programs before anything runs, and running (``sim.lab.replays``).
+Keys that the program serves itself, from what others answer, keep their handlers, and what comes of them is compared.
+
+Left out: comparing programs before anything runs, and running (``sim.lab.replays``, ``pipelines.agent.run_logs``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, cast
 
-from bargein.sim.effects.bus import Effect, Handler
+from bargein.sim.effects.bus import Effect, Handler, Outcome, Status
+from bargein.sim.effects.deliveries import delivery_differences, delivery_faults, given_up, planned_steps
+from bargein.sim.effects.due import DueEffects, MayCome
 from bargein.sim.effects.identity import differences, stable_hash
-from bargein.sim.effects.log import ITEM, LAND, EffectLog, EffectRecord, batches_of
-from bargein.sim.effects.recording import HANG_UP, Plain, Recorder
+from bargein.sim.effects.live_replay import LivePlan, PlannedHandler
+from bargein.sim.effects.log import ITEM, LAND, START, EffectLog, EffectRecord, batches_of
+from bargein.sim.effects.playing import Playing, ReplayRefused, is_heard
+from bargein.sim.effects.recording import HANG_UP, Plain, RecordedEffect, Recorder
+from bargein.sim.effects.sources import PushHandler
 from bargein.sim.kernel.cancel import Cause
-from bargein.sim.kernel.clock import Clock, Order, Timer
 
-__all__ = ["Answers", "Replay", "ReplayRefused", "delivery_faults"]
+__all__ = ["Answers", "Replay", "ReplayRefused"]
 
 _ACTS = (ITEM, LAND, HANG_UP)
-
-
-class ReplayRefused(ValueError):
-    """What runs is not what was recorded; the arguments are sentences, one for each thing that differs."""
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """One sentence for each thing that differs: where, what was recorded and what was found."""
-        return tuple(str(each) for each in self.args)
-
-    def __str__(self) -> str:
-        return "\n".join(self.sentences)
 
 
 class Answers:
@@ -88,18 +84,24 @@ class Replay:
         log: what was recorded.
         plain: between plain data and what goes over the bus.
         visible: whether this is the policy-visible mode.
+        own: keys that the program serves itself.
+        instants: in policy-visible mode, whether everything also has to come on its instant. Where whoever drives may
+            take longer over something than they did, it is enough that batches and their order are the same.
 
     Attributes:
         recorder: for the session; it records the replay in turn.
+        failure: why the replay was refused, once it was.
 
     Raises:
         ReplayRefused: the log cannot establish what the mode promises.
     """
 
-    def __init__(self, log: EffectLog, plain: Plain, *, visible: bool) -> None:
+    def __init__(
+        self, log: EffectLog, plain: Plain, *, visible: bool, own: Collection[str] = (), instants: bool = True
+    ) -> None:
         for record in log.records:
             for step in record.steps:
-                for act in step.does:
+                for act in step.does[1:] if is_heard(step) else step.does:
                     if type(act) is str and act not in _ACTS:
                         raise ReplayRefused(f'effect {record.id} does "{act}"; accepted is one of {", ".join(_ACTS)}')
         if visible:
@@ -109,102 +111,147 @@ class Replay:
         self.log = log
         self.visible = visible
         self.recorder = Recorder(self._swap)
+        self.playing: list[Playing] = []
+        self.derived: list[tuple[int, EffectRecord]] = []
         self._plain = plain
+        self.failure: ReplayRefused | None = None
+        self._own = frozenset(own)
+        self._given_up = given_up(log)
+        self._instants = instants
         self._answers = Answers(log.records, plain)
+        self._due = DueEffects(log.records, self._missing, from_start=START not in log.header)
+        self._plan = LivePlan(planned_steps(log.header["deliveries"]))
+
+    def may_come(self, still: MayCome) -> None:
+        """Ask ``still(scope)`` before an effect of that scope is missed; nothing may come late unless this is given."""
+        self._due.may_come = still
 
     def _swap(self, recorder: Recorder, key: str, handler: Handler) -> Handler:
-        return _Replayer(self, recorder)
+        if self.visible:
+            self._due.begin(recorder.bus.clock)
+        if key in self._own:
+            return _Derived(self, handler)
+        replayer = _Replayer(self, recorder)
+        live: Any = handler
+        if getattr(live, "streams", None) is None:
+            return replayer
+        if self._plan.steps and (self.visible or live.streams.by_hand):
+            return PlannedHandler(replayer.begin, live, self._plan, recorder.bus.clock)
+        return PushHandler(recorder.clock, live.streams, replayer, streamed=live.streamed)
 
     def answer(self, effect: Effect) -> EffectRecord:
-        """The record that answers ``effect``."""
+        """The record that answers ``effect``.
+
+        Raises:
+            ReplayRefused: it was not recorded so, or something before it was refused.
+        """
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return self._answer(effect)
+        except ReplayRefused as refused:
+            raise self.fail(refused) from None
+
+    def fail(self, refused: ReplayRefused) -> ReplayRefused:
+        """Answer nothing from now on. Returns ``refused``."""
+        self.failure = refused
+        for playing in self.playing:
+            playing.silence()
+        return refused
+
+    def _missing(self, record: EffectRecord) -> None:
+        raise self.fail(
+            ReplayRefused(
+                f"effect {record.id} ({record.key}) was recorded at {record.dispatched_at_us} us, and now nobody has "
+                f"asked for it by {self.recorder.bus.clock.now} us"
+            )
+        )
+
+    def _answer(self, effect: Effect) -> EffectRecord:
         record = self._answers.next(effect)
         if record is None:
             raise ReplayRefused(
                 f"effect {effect.id} ({effect.key}) at {effect.dispatched_at_us} us was never recorded: the log has "
                 "no more of that key"
             )
-        if self.visible and (record.id, record.dispatched_at_us) != (effect.id, effect.dispatched_at_us):
+        id = effect.id if effect.id >= 0 else record.id  # a connection has its number only once all is written
+        late = record.dispatched_at_us != effect.dispatched_at_us
+        if self.visible and (record.id != id or (late and self._instants)):
             raise ReplayRefused(
                 f"effect {effect.id} ({effect.key}) was recorded as effect {record.id} at {record.dispatched_at_us} "
                 f"us, and was dispatched at {effect.dispatched_at_us} us"
             )
+        if self.visible:
+            self._due.came(record, effect.dispatched_at_us)
         return record
 
     def finish(self) -> None:
         """Assert, after the session's end, that everything recorded has come again.
 
         Raises:
-            ReplayRefused: a record was not asked for; in policy-visible mode, something became visible otherwise.
+            ReplayRefused: a record was not asked for; in policy-visible mode, something became visible otherwise; or
+                something was refused before.
         """
+        if self.failure is not None:
+            raise self.failure
         unused = self._answers.unused()
         if unused is not None:
             raise ReplayRefused(
                 f"effect {unused.id} ({unused.key}), recorded at {unused.dispatched_at_us} us, was never asked for"
             )
+        for playing in self.playing:
+            playing.finish()
+        for difference in self._derived_otherwise():
+            raise ReplayRefused(difference)
         if self.visible:
             found = batches_of(self.recorder.deliveries)
-            for recorded, again in zip(self.log.header["deliveries"], found, strict=False):
-                if recorded != again:
-                    raise ReplayRefused(f"recorded was {_told(recorded)}; now it was {_told(again)}")
-            if len(found) != len(self.log.header["deliveries"]):
-                raise ReplayRefused(
-                    f"recorded were {len(self.log.header['deliveries'])} batches of deliveries; now {len(found)}"
-                )
+            for difference in delivery_differences(self.log.header["deliveries"], found, instants=self._instants):
+                raise ReplayRefused(difference)
+
+    def _derived_otherwise(self) -> Iterator[str]:
+        """Where what the program made of others' answers is not what was recorded."""
+        found = self.recorder.records(self._plain) if self.derived else []
+        for id, record in self.derived:
+            for difference in differences(_outcome_of(record), _outcome_of(found[id])):
+                yield f"effect {record.id} ({record.key}): {difference}"
+
+    def cancelled_at_us(self, record: EffectRecord) -> int | None:
+        """When whoever asked for it gave it up, if so; its answer may have been there."""
+        return record.landed_at_us if record.cancelled else self._given_up.get(record.id)
 
     def check_cancelled(self, effect: Effect, record: EffectRecord) -> None:
         """At the end of the instant at which the effect was cancelled in the recording."""
-        if not effect.running:
+        if cast(RecordedEffect, effect).given_up:
             return
         if self.visible:
-            raise ReplayRefused(
-                f"effect {effect.id} ({effect.key}) was cancelled at {record.landed_at_us} us in the recording, and "
-                "now nobody cancels it"
+            raise self.fail(
+                ReplayRefused(
+                    f"effect {effect.id} ({effect.key}) was cancelled at {self.cancelled_at_us(record)} us in the "
+                    "recording, and now nobody cancels it"
+                )
             )
-        assert record.status is not None
-        effect.land(self._plain.outcome_of(record.status, record.value))
+        if record.status == Status.CANCELLED:
+            effect.land(self._plain.outcome_of(record.status, record.value))
+        else:
+            effect.land(Outcome(Status.CANCELLED, Cause.DISCARDED))  # the record holds the answer, and not the cause
 
 
-def delivery_faults(log: EffectLog) -> Iterator[str]:
-    """Why a log cannot establish what became visible when; nothing where it can."""
-    deliveries = log.header["deliveries"]
-    if not deliveries and any(record.items or record.status is not None for record in log.records):
-        yield "it has no deliveries, so what became visible when is not known; accepted is a log that has them"
-        return
-    items = [0] * len(log.records)
-    ends = [""] * len(log.records)
-    last_us = 0
-    for at, batch in enumerate(deliveries):
-        if type(batch) is not list or [type(each) for each in batch] != [int, int, int, str]:
-            yield f"deliveries[{at}]: accepted is [instant, effect, items, end]"
-            return
-        at_us, effect, count, end = batch
-        if not 0 <= effect < len(log.records):
-            yield f"deliveries[{at}]: there is no effect {effect}; accepted is one of the {len(log.records)} records"
-            return
-        if at_us < last_us or count < 0 or end not in ("", LAND, "cancelled") or ends[effect]:
-            yield f"deliveries[{at}]: {_told(batch)} cannot follow what stands before it"
-            return
-        last_us = at_us
-        items[effect] += count
-        ends[effect] = end
-        if items[effect] > len(log.records[effect].items):
-            yield (
-                f"deliveries[{at}]: effect {effect} shows {items[effect]} items, and its stream has "
-                f"{len(log.records[effect].items)}"
-            )
-            return
-    for record in log.records:
-        wanted = "" if record.status is None else "cancelled" if record.cancelled else LAND
-        if items[record.id] != len(record.items) or ends[record.id] != wanted:
-            yield f"effect {record.id}: its deliveries do not show all that came of it"
-            return
+def _outcome_of(record: EffectRecord) -> dict[str, Any]:
+    return {"items": record.items, "status": record.status, "value": record.value}
 
 
-def _told(batch: list[Any]) -> str:
-    at_us, effect, items, end = batch
-    parts = [f"{items} item{'' if items == 1 else 's'}"] if items else []
-    parts += [{LAND: "the outcome", "cancelled": "the cancellation"}[end]] if end else []
-    return f"{' and '.join(parts) or 'nothing'} of effect {effect} at {at_us} us"
+class _Derived:
+    """Lets the program serve a key itself, and notes what that has to come to."""
+
+    __slots__ = ("_handler", "_replay")
+
+    def __init__(self, replay: Replay, handler: Handler) -> None:
+        self._replay = replay
+        self._handler = handler
+
+    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
+        self._replay.derived.append((effect.id, self._replay.answer(effect)))
+        return self._handler.serve(effect)
 
 
 class _Replayer:
@@ -217,63 +264,21 @@ class _Replayer:
         self._recorder = recorder
 
     def serve(self, effect: Effect) -> Callable[[Cause], object]:
+        playing = self.begin(effect)
+        playing.go(0)
+        return playing.stop
+
+    def begin(self, effect: Effect) -> Playing:
+        """What answers ``effect``."""
         replay = self._replay
         record = replay.answer(effect)
-        if record.cancelled:
-            assert record.landed_at_us is not None
-            at_us = effect.dispatched_at_us + record.landed_at_us - record.dispatched_at_us
+        cancelled_at_us = replay.cancelled_at_us(record)
+        if cancelled_at_us is not None:
+            at_us = effect.dispatched_at_us + cancelled_at_us - record.dispatched_at_us
             clock = replay.recorder.bus.clock
             clock.call_last(at_us, lambda _: replay.check_cancelled(effect, record))
-        return play(effect, record, replay._plain, self._recorder)
-
-
-def play(effect: Effect, record: EffectRecord, plain: Plain, recorder: Recorder) -> Callable[[Cause], object]:
-    """Do for ``effect`` what its handler did for ``record``, step by step, beginning now.
-
-    Returns:
-        What stops it.
-    """
-    playing = _Playing(effect, record, plain, recorder)
-    playing.go(0)
-    return playing.stop
-
-
-class _Playing:
-    """One effect being answered.
-
-    Invariant: items are delivered in their recorded order, since steps fall on their recorded distances.
-    """
-
-    __slots__ = ("_clock", "_effect", "_given", "_plain", "_record", "_recorder", "_timers")
-
-    def __init__(self, effect: Effect, record: EffectRecord, plain: Plain, recorder: Recorder) -> None:
-        self._effect = effect
-        self._record = record
-        self._plain = plain
-        self._recorder = recorder
-        self._clock: Clock = recorder.clock
-        self._given = 0
-        self._timers: list[Timer] = []
-
-    def go(self, number: int) -> None:
-        """Step ``number``, on its instant."""
-        record = self._record
-        step = record.steps[number]
-        for act in step.does:
-            if type(act) is int:
-                later = record.steps[act]
-                delay_us = later.at_us - step.at_us
-                self._timers.append(self._clock.call_in(delay_us, Order(later.order), self.go, act))
-            elif act == ITEM:
-                self._given += 1
-                self._effect.deliver(self._plain.item_of(record.items[self._given - 1]))
-            elif act == LAND:
-                assert record.status is not None
-                self._effect.land(self._plain.outcome_of(record.status, record.value))
-            else:
-                self._recorder.session.hang_up_when_silent()
-
-    def stop(self, _: Cause) -> None:
-        """The effect was cancelled: nothing more comes."""
-        for timer in self._timers:
-            timer.cancel()
+        # Where an answer was given up, only the policy that gives it up again gets to see it.
+        hidden = cancelled_at_us is not None and not replay.visible
+        playing = Playing(effect, record, replay._plain, self._recorder, hidden, replay.fail)
+        replay.playing.append(playing)
+        return playing

@@ -2,9 +2,10 @@
 
 `SourceHandler` serves a key from a *source*: a generator that yields items, and `Pause` where the next one takes time,
 and returns the outcome. A source is drawn from only while its queue has room, one item beyond the bound at most. A
-reply that was not asked for as a stream is folded to one answer and has no items. `PushHandler` puts any other handler
-behind the same collection; what it pushes waits in a buffer that counts as its own (run contract, "Returned replies and
-collection cadence"). Left out: collecting (``streams``).
+reply that was not asked for as a stream is folded to one answer and has no items. A source may yield errors and go on;
+the first one is what the effect comes to, once its reply has ended. `PushHandler` puts any other handler behind the
+same collection; what it pushes waits in a buffer that counts as its own (run contract, "Returned replies and collection
+cadence"). Left out: collecting (``streams``).
 
 Ties: a source goes on as a delivery. A cancellation closes it at once, and nothing it does afterwards counts.
 """
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bargein.sim.effects.bus import Effect, Handler, Outcome, Status
-from bargein.sim.effects.reports import report_of
-from bargein.sim.effects.streams import NOTHING, LiveStreams
+from bargein.sim.effects.reports import Report, report_of
+from bargein.sim.effects.streams import NOTHING, LiveStreams, error_in
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order, Timer
 from bargein.sim.kernel.errors import VoidRun
@@ -50,6 +51,7 @@ class _Stream:
         "_clock",
         "_closed",
         "_drawing",
+        "_failed",
         "_held",
         "_outcome",
         "_queue",
@@ -58,6 +60,7 @@ class _Stream:
         "_timer",
         "capacity",
         "effect",
+        "failure",
         "live",
     )
 
@@ -69,10 +72,12 @@ class _Stream:
         self._source: Generator[Any, None, Outcome] | None = None
         self._timer: Timer | None = None
         self._outcome: Outcome | None = None
+        self._failed: Outcome | None = None
         self._closed = False
         self._drawing = False
         self.capacity = capacity
         self.effect = effect
+        self.failure: Report | None = None
         self.live = live
 
     # -- what comes in ------------------------------------------------------------------------------------
@@ -115,6 +120,9 @@ class _Stream:
         """One item; it is held back where the queue is full."""
         if self._closed or self._outcome is not None:
             return
+        error = error_in(item) if self._failed is None else None
+        if error is not None:
+            self._failed = Outcome(Status.FAILED, error)
         if self.capacity is not None and len(self._queue) >= self.capacity:
             self._held = item
         else:
@@ -122,12 +130,17 @@ class _Stream:
         self._streams.wake()
 
     def end(self, outcome: Outcome) -> None:
-        """The reply has ended; what comes after is not read. A failure is its last item."""
+        """The reply has ended; what comes after is not read. A failure is its last item, unless it was told before."""
         if self._closed or self._outcome is not None:
             return
         if self.live and outcome.status not in (Status.OK, Status.CANCELLED):
-            self._queue.append(report_of(outcome))
-        self._outcome = outcome
+            error = report_of(outcome)
+            if self._failed is None:
+                self.failure = error
+                self._queue.append(error)
+            elif error != self._failed.value:
+                self._queue.append(error)
+        self._outcome = self._failed or outcome
         self._streams.wake()
 
     # -- what is collected (`streams.Collected`) ----------------------------------------------------------
@@ -150,7 +163,10 @@ class _Stream:
             self._go_on()
 
     def close(self, _: Cause | None = None) -> None:
-        """Stop the source and drop what was not collected."""
+        """Stop the source and drop what was not collected; a reply that had ended is kept for the record."""
+        if not self._closed and self._outcome is not None and self._outcome.status is not Status.CANCELLED:
+            rest = [item for item in self._queue if item is not self.failure]
+            self.effect.keep(rest, self._outcome)
         self._closed = True
         self._queue.clear()
         self._held = NOTHING
@@ -165,7 +181,7 @@ class _Stream:
 def _folded(
     source: Generator[Any, None, Outcome], fold: Callable[[Sequence[Any]], Any]
 ) -> Generator[Any, None, Outcome]:
-    """The source with its items folded into the outcome; only its pauses are left."""
+    """The source with its items folded into the outcome, the first error or the end; only its pauses are left."""
     items: list[Any] = []
     try:
         while True:
@@ -176,8 +192,11 @@ def _folded(
                 return Outcome(Status.OK, fold(items)) if outcome.status is Status.OK else outcome
             if isinstance(item, Pause):
                 yield item
-            else:
-                items.append(item)
+                continue
+            error = error_in(item)
+            if error is not None:
+                return Outcome(Status.FAILED, error)
+            items.append(item)
     finally:
         source.close()
 
@@ -207,17 +226,17 @@ class SourceHandler:
         fold: Callable[[Sequence[Any]], Any] = _tuple,
     ) -> None:
         self._clock = clock
-        self._streams = streams
+        self.streams = streams
         self._source = source
         self._capacity = max(1, capacity)
-        self._streamed = streamed
+        self.streamed = streamed
         self._fold = fold
 
     def serve(self, effect: Effect) -> Callable[[Cause], object]:
         """Open the source and draw from it as the collection makes room."""
-        live = self._streamed is None or self._streamed(effect)
-        stream = _Stream(self._clock, self._streams, effect, self._capacity, live)
-        self._streams.open(stream)
+        live = self.streamed is None or self.streamed(effect)
+        stream = _Stream(self._clock, self.streams, effect, self._capacity, live)
+        self.streams.open(stream)
         stream.draw(self._source(effect), None if live else self._fold)
         return stream.close
 
@@ -240,16 +259,16 @@ class PushHandler:
         streamed: Callable[[Effect], bool] | None = None,
     ) -> None:
         self._clock = clock
-        self._streams = streams
+        self.streams = streams
         self._handler = handler
-        self._streamed = streamed
+        self.streamed = streamed
 
     def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
         """Have the handler serve a stand-in that puts what it gets into the queue."""
-        if self._streamed is not None and not self._streamed(effect):
+        if self.streamed is not None and not self.streamed(effect):
             return self._handler.serve(effect)
-        stream = _Stream(self._clock, self._streams, effect, None, True)
-        self._streams.open(stream)
+        stream = _Stream(self._clock, self.streams, effect, None, True)
+        self.streams.open(stream)
         stop = self._handler.serve(cast(Effect, _StandIn(effect, stream)))
 
         def closed(cause: Cause) -> None:

@@ -13,7 +13,7 @@ keeping anything for an observer; one that comes late reads what was accumulated
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,10 +28,12 @@ __all__ = [
     "NOTHING",
     "STREAM_WORK_PER_STEP",
     "Batch",
+    "Capture",
     "Collected",
     "LiveStreams",
     "Observation",
     "Streamed",
+    "error_in",
 ]
 
 CHECKS_PER_EFFECT = 64
@@ -52,7 +54,7 @@ class Batch:
         effect: as it is now; it may be over by the time an observer looks.
         id: of the effect; a retry is another.
         start: how many items and errors of the effect came before.
-        items: stream items as they came; an error, which only comes last, is a `Report`.
+        items: stream items as they came, errors among them (`error_in`). What the effect fails with is its last.
     """
 
     effect: Effect
@@ -68,14 +70,28 @@ class Streamed:
     Attributes:
         count: items and errors collected.
         items: the items, as long as they are kept.
-        error: what ended the stream, if something did.
+        errors: every error with its position among all items and errors, from 0; kept also where items are not.
+
+    A stream may go on past an error. What it comes to is decided by the first one, and whoever needs to know that
+    everything came through has to look at all of them (run contract, section 13).
 
     Invariant: a batch is in here before anybody is told of it.
     """
 
     count: int = 0
     items: list[Any] = field(default_factory=list)
-    error: Report | None = None
+    errors: list[tuple[int, Report]] = field(default_factory=list)
+
+    @property
+    def error(self) -> Report | None:
+        """What the stream fails with, if it does: the first error."""
+        return self.errors[0][1] if self.errors else None
+
+
+def error_in(item: Any) -> Report | None:
+    """The report, where a stream item is an error: one by itself, or an item that carries it as its ``report``."""
+    found = item if isinstance(item, Report) else getattr(item, "report", None)
+    return found if isinstance(found, Report) else None
 
 
 class Collected(Protocol):
@@ -95,12 +111,29 @@ class Collected(Protocol):
         ...
 
     @property
+    def failure(self) -> Report | None:
+        """The error that was queued for the failing outcome alone; whoever dispatched the effect reads it there."""
+        ...
+
+    @property
     def waiting(self) -> bool:
         """Whether a step would find something here."""
         ...
 
     def refill(self) -> None:
         """Room was made in the queue."""
+        ...
+
+
+class Capture(Protocol):
+    """Whoever is told of a step before anybody else; a recording keeps what was collected together."""
+
+    def taken(self, batches: Iterable[tuple[Effect, Sequence[Any]]]) -> None:
+        """A step has begun, and what it took for whoever dispatched the effects is this."""
+        ...
+
+    def landing(self, effect: Effect | None) -> None:
+        """The step has this effect land now; ``None`` when it has."""
         ...
 
 
@@ -137,13 +170,19 @@ class LiveStreams:
         keep: how many ended streams' items are kept for those who come late; what is told does not depend on it.
         by_hand: whether whoever drives the session calls `step` itself.
 
+    Attributes:
+        capture: told of every step first, if anybody is.
+        plan: takes the step in place of `step`, where somebody knows what has to be collected; a replay does.
+
     Invariant: every item is told to an observer once, or never where it was attached later.
     """
 
     def __init__(self, clock: Clock, *, keep: int = KEPT_STREAMS, by_hand: bool = False) -> None:
         self._clock = clock
         self._keep = keep
-        self._by_hand = by_hand
+        self.by_hand = by_hand
+        self.capture: Capture | None = None
+        self.plan: Callable[[], bool] | None = None
         self._streams: dict[int, Collected] = {}
         self._streamed: dict[int, Streamed] = {}
         self._observations: list[Observation] = []
@@ -195,7 +234,7 @@ class LiveStreams:
 
     def wake(self) -> None:
         """Something is waiting: take a step, on this instant. Called by a stream."""
-        if not self._scheduled and not self._by_hand:
+        if not self._scheduled and not self.by_hand:
             self._scheduled = True
             self._clock.call_in(0, Order.DELIVERY, self._scheduled_step)
 
@@ -217,25 +256,53 @@ class LiveStreams:
         """
         if self._telling:
             raise VoidRun("an observer takes a step of the session that tells it; it has to return first")
-        batches = self._take()
+        if self.plan is not None:
+            return self.plan()
+        self._give(self._take())
+        for stream in list(self._streams.values()):
+            stream.refill()
+        return any(stream.waiting for stream in self._streams.values())
+
+    def collect(self, planned: Iterable[tuple[int, int]]) -> None:
+        """Take a step that collects exactly so many items of these effects, in this order; a replay knows them."""
+        batches = []
+        for id, count in planned:
+            stream = self._streams[id]
+            items = [stream.take() for _ in range(count)]
+            if items:
+                batches.append(self._accumulate(stream, items))
+        self._give(batches)
+
+    def _give(self, batches: list[Batch]) -> None:
+        """Tell the observers what was taken, then whoever dispatched the effects; then those that have ended land."""
+        given = [(batch.effect, self._of_asker(batch)) for batch in batches]
+        capture = self.capture
+        if capture is not None:
+            capture.taken(given)
         self._telling = True
         try:
             for batch in batches:
                 self._tell(batch)
         finally:
             self._telling = False
-        for batch in batches:
-            for item in batch.items:
-                if not isinstance(item, Report):  # whoever dispatched it reads the error in the outcome
-                    batch.effect.deliver(item)
+        for effect, items in given:
+            for item in items:
+                effect.deliver(item)
         for stream in list(self._streams.values()):
             outcome = stream.ended
-            if outcome is not None:
-                self.close(stream)
-                stream.effect.land(outcome)
-        for stream in list(self._streams.values()):
-            stream.refill()
-        return any(stream.waiting for stream in self._streams.values())
+            if outcome is None:
+                continue
+            self.close(stream)
+            if capture is not None:
+                capture.landing(stream.effect)
+            stream.effect.land(outcome)
+            if capture is not None:
+                capture.landing(None)
+
+    def _of_asker(self, batch: Batch) -> list[Any]:
+        """A batch without the error that is the effect's own; whoever dispatched it reads that in the outcome."""
+        failure = self._streams[batch.id].failure
+        return [item for item in batch.items if failure is None or item is not failure]
 
     def _take(self) -> list[Batch]:
         """Take from the queues in turn, within the bounds, and accumulate what was taken."""
@@ -268,11 +335,13 @@ class LiveStreams:
         id = stream.effect.id
         streamed = self._streamed[id]
         batch = Batch(stream.effect, id, streamed.count, tuple(items))
+        for at, item in enumerate(items, streamed.count):
+            error = error_in(item)
+            if error is not None:
+                streamed.errors.append((at, error))
+            elif self._keep:
+                streamed.items.append(item)
         streamed.count += len(items)
-        if isinstance(items[-1], Report):
-            streamed.error = items.pop()
-        if self._keep:
-            streamed.items.extend(items)
         return batch
 
     def _tell(self, batch: Batch) -> None:

@@ -7,11 +7,35 @@ from time import perf_counter
 
 import pytest
 
-from tests.mutants import engine, engine_delivery, engine_memory, engine_words, memory, runs, stages
+from tests.mutants import (
+    engine,
+    engine_delivery,
+    engine_memory,
+    engine_words,
+    memory,
+    routes,
+    run_logs,
+    runs,
+    s2s_effects,
+    serving,
+    stages,
+)
 from tests.mutants.catalogue import MUTANTS, Mutant
 from tests.mutants.nested import run_tests
 
-FAULTS = (engine, engine_delivery, engine_memory, engine_words, memory, runs, stages)
+FAULTS = (
+    engine,
+    engine_delivery,
+    engine_memory,
+    engine_words,
+    memory,
+    routes,
+    run_logs,
+    runs,
+    s2s_effects,
+    serving,
+    stages,
+)
 """Importing them enters their faults."""
 
 Record = Callable[[str, object], None]

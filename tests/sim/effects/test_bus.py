@@ -206,5 +206,13 @@ def test_a_key_names_one_handler_and_the_first_stays(desk: Desk, slow: Slow) -> 
 
 
 def test_the_sets_of_kinds_and_statuses_are_closed() -> None:
-    assert [str(kind) for kind in EffectKind] == ["completion", "tool_call", "memory", "retrieval", "custom"]
+    assert [str(kind) for kind in EffectKind] == [
+        "completion",
+        "tool_call",
+        "memory",
+        "retrieval",
+        "embed",
+        "rerank",
+        "custom",
+    ]
     assert [str(status) for status in Status] == ["ok", "failed", "crashed", "lost", "cancelled"]

@@ -15,7 +15,6 @@ from bargein.sim.effects.replay import ReplayRefused
 from bargein.sim.lab import programs
 from bargein.sim.lab.replays import Replayed, record, replay
 from bargein.sim.scenario.build import Plan
-from bargein.sim.scenario.places import ScenarioError
 
 CHANCE: dict[str, Any] = {
     "scenario": "chance",
@@ -52,8 +51,6 @@ def handlers_called(again: Replayed) -> list[Any]:
 def test_every_built_in_replays_to_an_equal_timeline_and_no_handler_is_called(
     name: str, tie_seed: int | None, visible: bool
 ) -> None:
-    if sim.load(name).s2s is not None:
-        pytest.skip("a live provider cannot be recorded")
     log = recorded(name, tie_seed=tie_seed)
     again = replay(log, visible=visible)
     assert again.equal
@@ -271,7 +268,9 @@ def test_the_mode_needs_the_deliveries() -> None:
         ),
         (lambda made: made.reverse(), "deliveries[1]: "),
         (lambda made: made.pop(), "effect 3: its deliveries do not show all that came of it"),
-        (lambda made: made[0].append(1), "deliveries[0]: accepted is [instant, effect, items, end]"),
+        (lambda made: made[0].append("x"), "deliveries[0]: accepted is [instant, effect, items, end]"),
+        (lambda made: made[0].append(2), "deliveries[0]: accepted is [instant, effect, items, end]"),
+        (lambda made: made.__setitem__(0, 7), "deliveries[0]: accepted is [instant, effect, items, end]"),
         (lambda made: made.insert(2, made[1]), "deliveries[3]: effect 0 shows 5 items"),
     ],
 )
@@ -280,6 +279,7 @@ def test_deliveries_that_contradict_the_records_are_refused_before_anything_runs
 ) -> None:
     log = resealed(recorded(CHANCE), lambda header, _: change(header["deliveries"]))
     assert refused(log, visible=True)[0].startswith(f"a.log: {told}")
+    assert replay(log).equal
 
 
 def later(header: Any, records: list[dict[str, Any]]) -> None:
@@ -319,10 +319,15 @@ def test_another_instant_of_dispatch_is_refused() -> None:
     at_us = log.records[3].dispatched_at_us
     moved = resealed(log, lambda _, records: records[3].update(dispatched_at_us=at_us - 1))
     assert refused(moved, visible=True) == [
-        f"a.log: effect 3 (agent/model:default) was recorded as effect 3 at {at_us - 1} us, and was dispatched at "
-        f"{at_us} us"
+        f"a.log: effect 3 (agent/model:default) was recorded at {at_us - 1} us, and now nobody has asked for it by "
+        f"{at_us - 1} us"
     ]
     assert replay(moved).equal
+    later = resealed(log, lambda _, records: records[3].update(dispatched_at_us=at_us + 1))
+    assert refused(later, visible=True) == [
+        f"a.log: effect 3 (agent/model:default) was recorded as effect 3 at {at_us + 1} us, and was dispatched at "
+        f"{at_us} us"
+    ]
 
 
 def test_an_act_that_no_handler_can_do_is_refused() -> None:
@@ -378,16 +383,6 @@ def test_own_tools_that_are_declared_otherwise_are_refused(tmp_path: Any) -> Non
         sim.replay(tmp_path / "a.log", scenario=sim.load(OWN, tools=tools), tools=tools)
 
 
-def test_a_call_whose_provider_hears_it_by_itself_can_be_neither_recorded_nor_saved(tmp_path: Any) -> None:
-    live = {"scenario": "live", "caller": [{"say": "Hi.", "at": "100ms"}], "llm": [{"text": "Hello."}]}
-    scenario = sim.load({**live, "s2s": {"provider": "realtime"}})
-    for options in ({"record": "a.log"}, {"checkpoint_at": "1s", "checkpoint": "a.json"}):
-        files = {name: tmp_path / value if "." in value else value for name, value in options.items()}
-        with pytest.raises(ScenarioError, match="s2s: a live provider hears the call itself"):
-            sim.run(scenario, **files)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_remote_agent_is_not_called_and_only_its_link_is_silent() -> None:
     tool = {"description": "Looks.", "parameters": {"type": "object"}, "latency": "300ms", "result": {"b": 1, "a": 2}}
     far = {
@@ -406,3 +401,10 @@ def test_a_remote_agent_is_not_called_and_only_its_link_is_silent() -> None:
 
     assert calls_on_the_link(sim.run(far).records) == ["tool.call", "tool.result"]
     assert calls_on_the_link(again.result.records) == []
+
+
+def test_what_cannot_be_published_is_refused() -> None:
+    log = resealed(recorded(CHANCE), lambda _, records: records[1].update(published={"seat": 4}))
+    (told,) = refused(log)
+    assert told.startswith("a.log: effect 1 (agent/tool:look#0) at ")
+    assert told.endswith(" us: recorded was that it published seat; nothing can be published for it")

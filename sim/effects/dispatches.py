@@ -1,0 +1,204 @@
+"""One thing asked through layers, on its way in to its handler and on its way back.
+
+The way in ends where a layer denies it, and stops where one wants an approval; on the way back each layer that let it
+in gives its verdict, the innermost first, and may stop it again. What was recorded by then stays: cancelling one that
+waits for a verdict leaves the handler's answer in its record (run contract, section 9.6 and "Returned replies and
+collection cadence"). A `LayeredBus` makes them. Left out: who is served when (``serving``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bargein.sim.effects.bus import Effect, Outcome, Status
+from bargein.sim.effects.decisions import Approval, Ask, Deny, Later, Layer, Patch, Suspend
+from bargein.sim.effects.reports import ReportKind, failed
+from bargein.sim.kernel.cancel import Cause
+
+if TYPE_CHECKING:
+    from bargein.sim.effects.layers import LayeredBus
+
+__all__ = ["Dispatch"]
+
+
+class Dispatch:
+    """One thing that was asked through the layers.
+
+    Attributes:
+        ask: as it stands now; layers on its way in may have patched it.
+        id: the one that its record has to have; the next one where it is ``None``.
+        effect: its record, once it was served; ``None`` where nothing was.
+        outcome: what the asker was told; ``None`` while it runs, and while a layer is over its verdict.
+
+    The layers are those that stood around the key when it was asked.
+    """
+
+    __slots__ = (
+        "_bus",
+        "_entered",
+        "_layers",
+        "_on_item",
+        "_on_landed",
+        "_waits_for",
+        "_was_withheld",
+        "_withheld",
+        "ask",
+        "effect",
+        "id",
+        "outcome",
+    )
+
+    def __init__(
+        self,
+        bus: LayeredBus,
+        ask: Ask,
+        on_landed: Callable[[Dispatch], object],
+        on_item: Callable[[Any], object] | None,
+        id: int | None = None,
+    ) -> None:
+        self.id = id
+        self._bus = bus
+        self._layers = bus.layers(ask.key)
+        self._entered: list[tuple[Layer, Ask]] = []
+        self._on_item = on_item
+        self._on_landed = on_landed
+        self._waits_for: tuple[Approval, Callable[[], object]] | None = None
+        self._withheld: Outcome | None = None
+        self._was_withheld = False
+        self.ask = ask
+        self.effect: Effect | None = None
+        self.outcome: Outcome | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the asker has not been told an outcome yet."""
+        return self.outcome is None
+
+    @property
+    def withheld(self) -> bool:
+        """Whether its handler has answered, and a layer is over its verdict."""
+        return self._withheld is not None
+
+    # -- on the way in ------------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Go in through the layers that are left, then to the handler. Called by the bus."""
+        while self.outcome is None:
+            at = len(self._entered)
+            if at == len(self._layers):
+                self._bus.admit(self)
+                return
+            layer = self._layers[at]
+            decision = layer.before(self.ask)
+            if isinstance(decision, Deny):
+                self.tell(failed(ReportKind.DENIED, decision.reason))
+                return
+            self._entered.append((layer, self.ask))
+            if isinstance(decision, Patch):
+                if decision.kind not in (None, self.ask.kind):
+                    message = f"a layer turned a {self.ask.kind} into a {decision.kind}; the family has to stay"
+                    self._entered.pop()
+                    self.tell(failed(ReportKind.INTERNAL, message))
+                    return
+                self.ask = replace(self.ask, payload=decision.payload)
+            elif isinstance(decision, Suspend):
+                self._wait(decision.approval, self._approved)
+                return
+
+    def _wait(self, approval: Approval, listener: Callable[[], object]) -> None:
+        self._waits_for = approval, listener
+        approval.listen(listener)
+
+    def _answer(self) -> Outcome | None:
+        """The answer that was waited for: the denial, or nothing."""
+        assert self._waits_for is not None
+        denied, self._waits_for = self._waits_for[0].denied, None
+        return None if denied is None else failed(ReportKind.DENIED, denied)
+
+    def _approved(self) -> None:
+        denial = self._answer()
+        if denial is None:
+            self.enter()
+        else:
+            self._entered.pop()
+            self.tell(denial)
+
+    # -- on the way out -----------------------------------------------------------------------------------
+
+    def item(self, item: Any) -> None:
+        """Pass a stream item outwards. Called by the bus."""
+        for layer, ask in reversed(self._entered):
+            if not layer.keeps(ask, item):
+                self.cancel(Cause.DISCARDED)
+                return
+        if self._on_item is not None and self.outcome is None:
+            self._on_item(item)
+
+    def tell(self, outcome: Outcome, *, gave_up: bool = False) -> bool:
+        """Carry an outcome outwards and tell the asker; once. Called by the bus.
+
+        Returns:
+            ``False`` where a layer takes its time over it; the bus hears when that is over.
+        """
+        while self._entered:
+            layer, ask = self._entered.pop()
+            verdict = layer.after(ask, outcome)
+            if not isinstance(verdict, Later):
+                outcome = verdict
+            elif outcome.status is not Status.CANCELLED:
+                self._withhold(outcome, verdict.approval)
+                return False
+        if self.outcome is None:
+            self.outcome = outcome
+            if self._was_withheld and self.effect is not None:
+                self.effect.told(cancelled=gave_up)
+            self._on_landed(self)
+        return True
+
+    def _withhold(self, outcome: Outcome, approval: Approval) -> None:
+        self._withheld = outcome
+        if not self._was_withheld and self.effect is not None:
+            self.effect.withhold()
+        self._was_withheld = True
+        self._wait(approval, self._judged)
+
+    def _judged(self) -> None:
+        outcome, self._withheld = self._withheld, None
+        assert outcome is not None
+        self._tell_late(self._answer() or outcome, gave_up=False)
+
+    def _tell_late(self, outcome: Outcome, *, gave_up: bool) -> None:
+        if self.tell(outcome, gave_up=gave_up):
+            self._bus.over(self, cancelled=gave_up)
+
+    # -- giving up ----------------------------------------------------------------------------------------
+
+    def cancel(self, cause: Cause) -> bool:
+        """Stop it, with everything dispatched on its behalf.
+
+        What waits for an approval was asked for, and leaves a cancelled record; what waits for a place leaves none.
+        Where the handler has answered and a layer is over its verdict, the record keeps that answer, and the asker is
+        told that it was cancelled.
+
+        Returns:
+            ``False`` when the asker had been told an outcome before.
+        """
+        if self.outcome is not None:
+            return False
+        if self._waits_for is not None:
+            approval, listener = self._waits_for
+            approval.forget(listener)
+            self._waits_for = None
+            if self._withheld is None:
+                self.effect = self._bus.record_unserved(self.ask, cause, self.id)
+        if self._withheld is not None:
+            self._withheld = None
+            self._tell_late(Outcome(Status.CANCELLED, cause), gave_up=True)
+        elif self.effect is not None and self.effect.running:
+            self.effect.cancel(cause)
+        else:
+            self._bus.withdraw(self)
+            self.tell(Outcome(Status.CANCELLED, cause))
+        return True
