@@ -20,8 +20,9 @@ __all__ = ["record"]
 
 @click.command()
 @click.argument("scenario")
-@click.option("--provider", required=True, metavar="NAME", help="The wire to speak, such as anthropic or ollama.")
-@click.option("--model", required=True, metavar="NAME", help="The provider's name of the model.")
+@click.option("--provider", metavar="NAME", help="The wire to speak, such as anthropic or ollama.")
+@click.option("--model", metavar="NAME", help="The provider's name of the model.")
+@click.option("--launch", metavar="FILE", help="Launch settings with both, and endpoint, proxy and the rest, as YAML.")
 @click.option("--out", required=True, metavar="FILE", help="Where the cassette goes.")
 @click.option("--redact", multiple=True, metavar="REGEX", help="Leave what matches out of FILE; may be repeated.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the random streams, instead of the scenario's.")
@@ -30,8 +31,9 @@ __all__ = ["record"]
 @_own_tools
 def record(
     scenario: str,
-    provider: str,
-    model: str,
+    provider: str | None,
+    model: str | None,
+    launch: str | None,
     out: str,
     redact: tuple[str, ...],
     seed: int | None,
@@ -40,11 +42,12 @@ def record(
 ) -> None:
     """Run SCENARIO once with a real provider for a model, and keep requests, bytes and times as a cassette.
 
-    The key is read from <PROVIDER>_API_KEY and the address from <PROVIDER>_BASE_URL; neither is written anywhere.
+    The key is read from <PROVIDER>_API_KEY and the address from <PROVIDER>_BASE_URL, unless the launch settings say
+    otherwise; neither is written anywhere.
     """
     from bargein import sim
     from bargein.models.cassettes import dump_cassette
-    from bargein.sim.live.recording import play
+    from bargein.sim.live.recording import launched, play
     from bargein.sim.live.recording import record as record_now
     from bargein.sim.live.story import story_lines
     from bargein.sim.report.atomic import write_whole
@@ -54,7 +57,10 @@ def record(
     chosen = sim.load(scenario, tools=tools)
     for assignment in settings:
         chosen = chosen.with_value(*split_assignment(assignment))
-    recorded = record_now(chosen, provider, model, environ=os.environ, redact=redact, tools=tools, seed=seed)
+    wire, name, fetcher = launched(provider, model, launch, os.environ)
+    recorded = record_now(
+        chosen, wire, name, environ=os.environ, redact=redact, tools=tools, seed=seed, fetcher=fetcher
+    )
     write_whole(out, dump_cassette(recorded.cassette).encode("utf-8", "surrogatepass"))
     for line in story_lines(recorded.result):
         click.echo(line)

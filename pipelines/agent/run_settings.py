@@ -108,6 +108,14 @@ class ToolAccess:
     bindings: Mapping[str, str] | None = None
     allowed: tuple[str, ...] | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """As a specification holds it."""
+        bindings, allowed = self.bindings, self.allowed
+        return {
+            "bindings": None if bindings is None else dict(bindings),
+            "allowed": None if allowed is None else list(allowed),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -158,6 +166,10 @@ class Settings:
         provider_retries: requests sent again after an error that may pass; 3 where nobody says.
         concurrency: calls of one batch that run at the same time; 1 where nobody says.
         tool_context: values handed to tools beside their arguments.
+        policy_version: what the program calls its own ways, hooks and whatever else no setting says; it is part of the
+            specification where it is not empty, and a replay is unverified without it.
+        record_telemetry_content: whether telemetry may hold what was said; the timeline has no answer where it may not,
+            and no request, record or specification has the setting (run contract, section 1).
     """
 
     preamble: str | None = None
@@ -177,6 +189,8 @@ class Settings:
     result_limit: ResultLimit | None = None
     invalid_calls: InvalidCalls | None = None
     tool_access: ToolAccess | None = None
+    policy_version: str | None = None
+    record_telemetry_content: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -241,7 +255,10 @@ def overlaid_provider_options(run: Settings, agent: Agent) -> dict[str, Any]:
 
 
 def specification(agent: Agent, run: Settings | None = None) -> dict[str, Any]:
-    """What makes a program: plain data, to be hashed (run contract, section 6). With ``run`` the effective one."""
+    """What makes a program: plain data, to be hashed (run contract, section 6). With ``run`` the effective one.
+
+    Options, a policy version and an explicit access stand in it only where there are any.
+    """
     settings = run or Settings()
     output = effective(settings, agent, "output", OutputSpec())
     tool = effective(settings, agent, "output_tool", OutputToolConfig())
@@ -267,4 +284,10 @@ def specification(agent: Agent, run: Settings | None = None) -> dict[str, Any]:
         spec["options"] = options
     if provider_options:
         spec["provider_options"] = provider_options
+    version: str | None = effective(settings, agent, "policy_version")
+    access: ToolAccess | None = effective(settings, agent, "tool_access")
+    if version:
+        spec["policy_version"] = version
+    if access is not None:
+        spec["tool_access"] = access.to_dict()
     return spec

@@ -14,14 +14,15 @@ from bargein.pipelines.agent.endings import Failed, Settled
 from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.materialise import CHAIN
 from bargein.pipelines.agent.run_memory import append_memory
-from bargein.pipelines.agent.run_state import PendingEffect, Run
+from bargein.pipelines.agent.run_settings import effective
+from bargein.pipelines.agent.run_state import BATCH_OWNER, PendingEffect, Run
 from bargein.sim.effects.bus import EffectKind
 from bargein.sim.effects.layers import Dispatch
 
 if TYPE_CHECKING:
     from bargein.pipelines.agent.run import AgentRuns
 
-__all__ = ["COLLECT", "STAGES", "Stage"]
+__all__ = ["COLLECT", "DISPATCH", "STAGES", "Stage", "dispatch_effect"]
 
 Stage = Callable[["AgentRuns", Run], None]
 
@@ -32,16 +33,20 @@ def gate(runs: AgentRuns, run: Run) -> None:
         if not effect.gated and run.ending is None:
             effect.gated = True
             runs.hooks.call(Moment(runs, At.GATE, run, effect.turn, effect))
+            if effect.outcome is not None:
+                effect.holds.pop(BATCH_OWNER, None)  # it was denied, and waits for nobody
 
 
 def dispatch(runs: AgentRuns, run: Run) -> None:
     """Dispatch what nobody holds, in the order in which it was asked for."""
     for effect in tuple(run.effects):
         if effect.dispatch is None and effect.outcome is None and not effect.held:
-            _ask(runs, run, effect)
+            dispatch_effect(runs, run, effect)
 
 
-def _ask(runs: AgentRuns, run: Run, effect: PendingEffect) -> None:
+def dispatch_effect(runs: AgentRuns, run: Run, effect: PendingEffect) -> None:
+    """Dispatch one effect."""
+
     def landed(dispatch: Dispatch) -> None:
         if effect.outcome is None:
             effect.outcome = dispatch.outcome
@@ -78,12 +83,12 @@ def settle(runs: AgentRuns, run: Run) -> None:
     ending = run.ending
     if ending is not None and not run.told:
         run.told = True
-        name, detail = (
-            ("Settled", ending.output) if isinstance(ending, Settled) else (str(ending.failure), _why(ending))
-        )
-        runs.tell("agent.run_ended", run, name, detail)
         if isinstance(ending, Settled):
+            told = effective(run.settings, run.agent, "record_telemetry_content", True)
+            runs.tell("agent.run_ended", run, "Settled", ending.output if told else "")
             append_memory(runs, run)
+        else:
+            runs.tell("agent.run_ended", run, str(ending.failure), _why(ending))
         runs.hooks.call(Moment(runs, At.RUN_ENDED, run, run.turn))
 
 
@@ -92,6 +97,9 @@ def _why(ending: Failed) -> str:
         return ending.report.message
     return ending.detail if ending.limit is None else str(ending.limit)
 
+
+DISPATCH: Stage = dispatch
+"""The stage before which a step asks again what a saved run had asked."""
 
 COLLECT: Stage = collect.judge_outcomes
 """The stage before which a step collects what was submitted."""

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from bargein.models.providers.catalogue import WIRES
 
-__all__ = ["PLACES", "Endpoint", "EndpointError", "Place", "endpoint"]
+__all__ = ["PLACES", "Endpoint", "EndpointError", "Place", "endpoint", "is_plain_address"]
 
 
 class EndpointError(ValueError):
@@ -76,6 +76,8 @@ class Endpoint:
     Attributes:
         wire: its name in the catalogue.
         url, headers: of every request; ``secrets``: what of them is nobody's business.
+        proxy: to go through; what the environment says where it is ``None``.
+        verify, ca_file: whether its certificate is checked, and against which ones if not the usual.
     """
 
     wire: str
@@ -83,14 +85,30 @@ class Endpoint:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
+    proxy: str | None = field(default=None, repr=False)
+    verify: bool = True
+    ca_file: str | None = field(default=None, repr=False)
 
 
-def endpoint(wire: str, model: str, environ: Mapping[str, str]) -> Endpoint:
-    """Where the environment says that a provider is.
+def endpoint(
+    wire: str,
+    model: str,
+    environ: Mapping[str, str],
+    *,
+    base_url: str | None = None,
+    key_variable: str | None = None,
+    proxy: str | None = None,
+    verify: bool = True,
+    ca_file: str | None = None,
+) -> Endpoint:
+    """Where the environment says that a provider is, unless the caller does.
 
     Args:
         wire: one of the catalogue's.
         model: the provider's name of the model.
+        base_url: where it is, whatever the environment says.
+        key_variable: the variable that has its key, if not the usual one.
+        proxy, verify, ca_file: as the endpoint has them.
 
     Raises:
         EndpointError: the wire is not known, its key is not set, or its base URL or key cannot be used.
@@ -98,13 +116,14 @@ def endpoint(wire: str, model: str, environ: Mapping[str, str]) -> Endpoint:
     if wire not in PLACES:
         raise EndpointError(f"unknown provider {wire!r}; accepted is {', '.join(WIRES)}")
     place = PLACES[wire]
-    key = environ.get(place.key_variable, "").strip()
-    if not key and place.needs_key:
-        raise EndpointError(f"{place.key_variable} is not set; accepted is the provider's key in the environment")
+    named = key_variable or place.key_variable
+    key = environ.get(named, "").strip()
+    if not key and (place.needs_key or key_variable is not None):
+        raise EndpointError(f"{named} is not set; accepted is the provider's key in the environment")
     if not key.isascii() or not key.isprintable():
-        raise EndpointError(f"{place.key_variable} holds characters that no header can; accepted is the key alone")
+        raise EndpointError(f"{named} holds characters that no header can; accepted is the key alone")
     variable = f"{place.prefix}_BASE_URL"
-    base_url = environ.get(variable, "").strip().rstrip("/") or place.base_url
+    base_url = (base_url or environ.get(variable, "")).strip().rstrip("/") or place.base_url
     parts = _parts(base_url)
     if parts is None:
         raise EndpointError(f"{variable} is no address; accepted is http:// or https:// with a host")
@@ -112,9 +131,14 @@ def endpoint(wire: str, model: str, environ: Mapping[str, str]) -> Endpoint:
     if key:
         headers[place.key_header] = f"Bearer {key}" if place.key_header == "Authorization" else key
     own = (base_url,) if base_url != place.base_url else ()
-    secrets = tuple(each for each in (key, *own, *parts) if each)
+    secrets = tuple(each for each in (key, *own, *parts, proxy) if each)
     url = base_url + place.path.format(model=quote(model, safe=""))
-    return Endpoint(wire, model, url, headers, secrets)
+    return Endpoint(wire, model, url, headers, secrets, proxy, verify, ca_file)
+
+
+def is_plain_address(url: str) -> bool:
+    """Whether it is a web address with nothing in it that may be a secret: no user, no password, no query."""
+    return _parts(url) == () and not any(mark in url for mark in "?#@")
 
 
 def _parts(url: str) -> tuple[str, ...] | None:

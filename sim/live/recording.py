@@ -22,6 +22,7 @@ from bargein.sim.lab.result import Result
 from bargein.sim.lab.session import judge
 from bargein.sim.live.endpoints import EndpointError, endpoint
 from bargein.sim.live.fetch import Fetcher, FetchError
+from bargein.sim.live.launch import load_launch
 from bargein.sim.scenario.build import Plan
 from bargein.sim.scenario.places import ScenarioError
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from bargein.models.python_tools import Tools
     from bargein.sim.scenario.model import Scenario
 
-__all__ = ["Recorded", "play", "record"]
+__all__ = ["Recorded", "launched", "play", "record"]
+
+_NEEDS_HTTPX = "recording needs httpx; accepted is an installation with it: pip install 'bargein[live]'"
 
 
 class _Fetched:
@@ -87,7 +90,7 @@ def record(
             httpx is not installed.
     """
     if find_spec("httpx") is None:
-        raise ScenarioError("recording needs httpx; accepted is an installation with it: pip install 'bargein[live]'")
+        raise ScenarioError(_NEEDS_HTTPX)
     patterns = Redactor(_checked(redact))
     if scenario.s2s is not None:
         raise ScenarioError(f"{scenario.name} is speech to speech; accepted is a scenario without s2s")
@@ -99,6 +102,29 @@ def record(
     result = _run(scenario, answers, tools, seed)
     exchanges = tuple(patterns.exchange(each) for each in answers.exchanges)
     return Recorded(result, Cassette(provider, model, scenario.name, exchanges))
+
+
+def launched(
+    provider: str | None, model: str | None, launch: str | None, environ: Mapping[str, str]
+) -> tuple[str, str, Fetcher | None]:
+    """Who is to be asked, by name or by a file of launch settings, and what asks where the settings say more.
+
+    Raises:
+        ScenarioError: both are given, or neither whole, or the file cannot be used.
+    """
+    if launch is None:
+        if provider is None or model is None:
+            raise ScenarioError("--provider and --model go together; accepted are both, or --launch with a file")
+        return provider, model, None
+    if provider is not None or model is not None:
+        raise ScenarioError("--launch names provider and model itself; accepted is one way or the other")
+    if find_spec("httpx") is None:
+        raise ScenarioError(_NEEDS_HTTPX)
+    try:
+        settings = load_launch(launch)
+        return settings.provider, settings.model, settings.fetcher(environ)
+    except EndpointError as error:
+        raise ScenarioError(str(error)) from None
 
 
 def play(cassette: Cassette, scenario: Scenario, *, tools: Tools | None = None, seed: int | None = None) -> Result:

@@ -207,6 +207,39 @@ def test_the_command_writes_a_cassette_that_a_scenario_plays(tmp_path: Path, mon
     assert f"digest {played.digest[:16]}" in lines[-1]
 
 
+def test_launch_settings_name_the_provider_and_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out, settings = (tmp_path / name for name in ("call.scenario.json", "out.jsonl", "launch.yaml"))
+    source.write_text(json.dumps(CALL))
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    with serving("gemini", sim.load(CALL).llm.rounds) as provider:
+        endpoint = provider.environ["GEMINI_BASE_URL"]
+        settings.write_text(f"{{provider: gemini, model: m, endpoint: '{endpoint}', auth: {{env: TEAM_KEY}}}}")
+        monkeypatch.setenv("TEAM_KEY", KEY)
+        arguments = ["record", str(source), "--launch", str(settings), "--out", str(out)]
+        ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == 0, ran.output
+    assert KEY not in ran.output + out.read_text()
+    assert endpoint not in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--provider", "openai"], "--provider and --model go together; accepted are both, or --launch with a file"),
+        ([], "--provider and --model go together; accepted are both, or --launch with a file"),
+        (
+            ["--model", "m", "--launch", "x.yaml"],
+            "--launch names provider and model itself; accepted is one way or the other",
+        ),
+        (["--launch", "x.yaml"], "x.yaml: there is no such file; accepted is launch settings"),
+    ],
+)
+def test_a_provider_is_named_in_one_way(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    ran = CliRunner().invoke(main, ["record", "parallel_lookups", *arguments, "--out", str(out)])
+    assert (ran.exit_code, ran.output, out.exists()) == (2, f"{sentence}\n", False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "sentence"),
     [
