@@ -124,24 +124,43 @@ def test_a_tool_that_was_never_called_is_served_in_the_replay_too() -> None:
 # -- replays apart from what they replay ------------------------------------------------------------------------
 
 
+def imported_by(path: Path) -> set[str]:
+    """The modules that a file imports by name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+    return found
+
+
 def imported(folder: str) -> set[str]:
     """The modules that the files of a folder import by name."""
+    return {name for path in sorted((ROOT / folder).rglob("*.py")) for name in imported_by(path)}
+
+
+def behind(*roots: str) -> set[str]:
+    """What modules of the pipelines import, and what those import in turn."""
     found: set[str] = set()
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-            elif isinstance(node, ast.Import):
-                found |= {each.name for each in node.names}
+    left = list(roots)
+    while left:
+        name = left.pop()
+        path = ROOT / f"{name.removeprefix('bargein.').replace('.', '/')}.py"
+        if name not in found and name.startswith("bargein.pipelines") and path.is_file():
+            left += imported_by(path)
+        found.add(name)
     return found
 
 
 def test_what_runs_knows_of_no_replay_and_no_checkpoint() -> None:
-    names = imported("pipelines")
-    assert "bargein.sim.effects.bus" in names
-    apart = ("replay", "checkpoint", "log", "recording", "documents")
+    names = behind("bargein.pipelines.session", "bargein.pipelines.agent.run")
+    assert {"bargein.sim.effects.bus", "bargein.pipelines.agent.run_steps"} <= names
+    apart = ("replay", "checkpoint", "log", "recording", "tails", "playing")
     assert names.isdisjoint(f"bargein.sim.effects.{each}" for each in apart)
-    assert not any(each.startswith("bargein.sim.lab") for each in names)
+    apart = ("run_logs", "run_identity", "run_replay", "run_checkpoint", "run_restore", "restored_graph", "saved_graph")
+    assert names.isdisjoint(f"bargein.pipelines.agent.{each}" for each in apart)
+    assert not any(each.startswith("bargein.sim.lab") for each in imported("pipelines"))
 
 
 def test_what_runs_opens_no_connection() -> None:

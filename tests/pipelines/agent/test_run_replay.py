@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from bargein.pipelines.agent.answers import Answer, CallDone, PartDone, StreamError, ToolReply
 from bargein.pipelines.agent.deltas import CallDelta, StreamEnd, TextDelta
+from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.media_sources import Base64
 from bargein.pipelines.agent.parts import CallPart, ImagePart, JsonPart, ReasoningPart, TextPart
 from bargein.pipelines.agent.run import AgentRuns
@@ -20,8 +22,11 @@ from bargein.sim.effects.log import EffectLog, EffectRecord, batches_of
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.replay import Replay, ReplayRefused
 from bargein.sim.effects.reports import ReportKind, failed
+from bargein.sim.effects.sources import PushHandler
+from bargein.sim.effects.streams import LiveStreams
 from bargein.sim.kernel.cancel import Cause
-from bargein.sim.kernel.clock import Clock
+from bargein.sim.kernel.clock import Clock, Order
+from tests.pipelines.agent.log_kit import Again, Recorded, an_agent
 from tests.pipelines.agent.run_kit import BUSY, MS, Model, S, Tool, call, calls, output
 
 STREAM = [
@@ -127,3 +132,115 @@ def test_what_is_no_plain_form_is_refused() -> None:
         RunPlain().outcome_of("ok", {"x": 1})
     with pytest.raises(ValueError, match="it is no report"):
         RunPlain().outcome_of("failed", {"report": {"kind": "song"}})
+
+
+# -- what a replayed run still has to ask ---------------------------------------------------------------------------
+
+BOTH = calls(call("add"), call("spare", "c2"))
+SPARE = "golden/tool:spare#1"
+
+
+def recorded_calls() -> EffectLog:
+    world = Recorded(BOTH, Answer((TextPart("done"),)), agent=an_agent(concurrency=2), delay_us=S)
+    assert output(world.go()) == "done"
+    return world.log()
+
+
+def at_the_spare_call(act: Callable[[Again, Moment], object]) -> Again:
+    """The same run again, with a hook that does something about the second call of its batch."""
+    again = Again(recorded_calls(), an_agent(concurrency=2), visible=True)
+
+    def gate(moment: Moment) -> None:
+        if moment.effect is not None and moment.effect.key == SPARE:
+            act(again, moment)
+
+    again.hooks.on(At.GATE, gate)
+    again.runs.spawn(again.agent, "hello")
+    return again
+
+
+def test_a_call_that_is_left_out_is_missed_at_the_step_at_which_it_was_due() -> None:
+    again = at_the_spare_call(lambda _, moment: moment.deny("not now"))
+    with pytest.raises(
+        ReplayRefused, match=r"effect 2 \(golden/tool:spare#1\) was recorded at 0 us, and now nobody has"
+    ):
+        again.clock.run()
+    assert again.clock.now == 0
+
+
+def test_a_call_that_comes_some_steps_later_on_its_instant_is_not_missed() -> None:
+    def hold(again: Again, moment: Moment) -> None:
+        effect = moment.effect
+        assert effect is not None
+        effect.hold("me")
+
+        def think(left: int) -> None:
+            again.runs.wake()
+            if left:
+                again.clock.call_in(0, Order.WORK, think, left - 1)
+            else:
+                effect.release("me")
+
+        think(3)
+
+    again = at_the_spare_call(hold)
+    again.clock.run()
+    again.world.finish()
+    assert (again.clock.now, output(again.runs.live[1])) == (S, "done")
+
+
+@pytest.mark.parametrize("nameless", [False, True])
+def test_a_call_that_somebody_holds_waits_for_the_release_however_long(nameless: bool) -> None:
+    held: list[Any] = []
+
+    def hold(_: Again, moment: Moment) -> None:
+        assert moment.effect is not None
+        held.append(moment.effect)
+        if nameless:
+            moment.effect.bar()
+        else:
+            moment.effect.hold("me")
+
+    again = at_the_spare_call(hold)
+    again.clock.run()
+    again.clock.call_at(9 * S, Order.TIMER, lambda _: held[0].approve())
+    again.clock.run()
+    again.world.finish()
+    assert again.clock.now == 10 * S
+    assert output(again.runs.live[1]) == "done"
+
+
+def test_a_run_that_is_spawned_once_all_is_quiet_is_waited_for() -> None:
+    world = Recorded(Answer((TextPart("one"),)), Answer((TextPart("two"),)))
+    assert [output(world.go()), output(world.go())] == ["one", "two"]
+    again = Again(world.log(), visible=True, instants=True)
+    for said in ("one", "two"):
+        run = again.runs.spawn(again.agent, "hello")
+        again.clock.run()
+        assert output(run) == said
+    again.world.finish()
+
+
+# -- live observers -------------------------------------------------------------------------------------------------
+
+
+def test_observers_of_a_run_are_told_again_by_the_log() -> None:
+    def told(streams: LiveStreams, clock: Clock) -> list[Any]:
+        seen: list[Any] = []
+        streams.observe(lambda batch: seen.append((clock.now, batch.id, batch.start, batch.items)))
+        return seen
+
+    world = Recorded(STREAM, DONE)
+    streams = LiveStreams(world.recorder.clock)
+    live = told(streams, world.clock)
+    world.bus.bus.replace("golden/model:default", PushHandler(world.recorder.clock, streams, world.model))
+    run = world.go(streamed=True)
+    log = world.log()
+    assert [each[:3] for each in live][:2] == [(100 * MS, 0, 0), (200 * MS, 0, 1)]
+    for visible in (False, True):
+        again = Again(log, visible=visible, instants=True, live=LiveStreams)
+        assert again.world.streams is not None
+        seen = told(again.world.streams, again.clock)
+        second = again.go(streamed=True)
+        assert (seen, second.messages) == (live, run.messages)
+        assert again.runs.timeline.to_jsonl() == world.runs.timeline.to_jsonl()
