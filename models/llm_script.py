@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bargein.models.latency import Latency
+from bargein.models.llm_course import Course
 from bargein.models.llm_reading import Reading
 from bargein.models.llm_stream import INTERLEAVED_BYTES, Playback, ScriptedCall, call_deltas, text_deltas
 from bargein.pipelines.agent.deltas import Delta, StreamEnd
-from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.request import Request
 from bargein.sim.effects.bus import Effect, Outcome, Status
 from bargein.sim.kernel.cancel import Cause
@@ -144,8 +144,12 @@ class BehaviourPlan(Protocol):
 Choose = Callable[[Reading], RoundPlan]
 
 
-def by_rounds(rounds: Sequence[RoundPlan], taken: int = 0) -> Choose:
-    """Answer the n-th request with the n-th round; ``taken`` of them were given before."""
+def by_rounds(rounds: Sequence[RoundPlan], taken: int = 0, place: str = "llm") -> Choose:
+    """Answer the n-th request with the n-th round; ``taken`` of them were given before.
+
+    Args:
+        place: where the script stands, for errors.
+    """
 
     def choose(reading: Reading) -> RoundPlan:
         nonlocal taken
@@ -154,22 +158,22 @@ def by_rounds(rounds: Sequence[RoundPlan], taken: int = 0) -> Choose:
             raise ScriptError(
                 f"the model was asked a {_ordinal(taken)} time (turn {reading.epoch}, round {reading.round}, after "
                 f'"{reading.user}"), and the script has {len(rounds)} round{"" if len(rounds) == 1 else "s"}',
-                "llm",
+                place,
             )
         plan = rounds[taken - 1]
         if plan.expect_user is not None and plan.expect_user not in reading.user:
             raise ScriptError(
                 f'round {taken} expects a request whose last user message holds "{plan.expect_user}", and it was '
                 f'"{reading.user}"',
-                f"llm[{taken - 1}].expect_user",
+                f"{place}[{taken - 1}].expect_user",
             )
         return plan
 
     return choose
 
 
-def by_rules(rules: Sequence[RulePlan], otherwise: RoundPlan | None) -> Choose:
-    """Answer each request with the round of the first rule that fits it."""
+def by_rules(rules: Sequence[RulePlan], otherwise: RoundPlan | None, place: str = "llm") -> Choose:
+    """Answer each request with the round of the first rule that fits it; ``place`` is the script's, for errors."""
 
     def choose(reading: Reading) -> RoundPlan:
         for rule in rules:
@@ -179,7 +183,7 @@ def by_rules(rules: Sequence[RulePlan], otherwise: RoundPlan | None) -> Choose:
             raise ScriptError(
                 f'no rule fits the request of turn {reading.epoch}, round {reading.round}, after "{reading.user}"; '
                 "an else: would answer it",
-                "llm.rules",
+                f"{place}.rules",
             )
         return otherwise
 
@@ -304,6 +308,7 @@ class ScriptedModel:
         every_us, words, fragments: how responses stream, likewise.
         stream: the random stream that latencies draw from.
         wire: the vendor's bytes that requests and responses travel as; plain deltas without one.
+        course: what was asked and said so far, which the models of one call share; its own unless given.
 
     Attributes:
         requests: every request it was sent, in order.
@@ -320,6 +325,7 @@ class ScriptedModel:
         fragments: str | int,
         stream: Stream,
         wire: ScriptedWire | None = None,
+        course: Course | None = None,
     ) -> None:
         self._clock = clock
         self._choose = choose
@@ -329,9 +335,7 @@ class ScriptedModel:
         self._fragments = fragments
         self._stream = stream
         self.wire = wire
-        self._said: list[str] = []
-        self._calls = 0
-        self._rounds: dict[str, int] = {}
+        self._course = course or Course()
         self.requests: list[Request] = []
 
     def adopt(self, choose: Choose, *, ttft: Latency, every_us: int, words: int, fragments: str | int) -> None:
@@ -355,11 +359,11 @@ class ScriptedModel:
             if refused is not None:
                 effect.land(Outcome(Status.FAILED, refused))
                 return None
-        round_ = self._rounds[effect.scope] = self._round(request, effect.scope)
-        plan = self._choose(Reading(request, self._said, int(effect.scope[1:]), round_))
+        course = self._course
+        plan = self._choose(course.read(request, effect.scope))
         first_us = (plan.ttft or self._ttft).draw(self._stream)
         if plan.text or plan.text_after:
-            self._said.append(plan.text + plan.text_after)
+            course.said.append(plan.text + plan.text_after)
         if first_us is None:
             return None  # a model that hangs
         every_us = self._every_us if plan.delta is None else plan.delta.every_us
@@ -369,20 +373,14 @@ class ScriptedModel:
             fragments = self._fragments if plan.fragments is None else plan.fragments
             if self.wire is not None:
                 fragments = self.wire.fragments(fragments, INTERLEAVED_BYTES)
-            deltas += [each for batch in call_deltas(plan.calls, self._calls, fragments) for each in batch]
-            self._calls += len(plan.calls)
+            deltas += [each for batch in call_deltas(plan.calls, course.calls, fragments) for each in batch]
+            course.calls += len(plan.calls)
         deltas += text_deltas(plan.text_after, words)
         end = StreamEnd(plan.finish or ("tool_calls" if plan.calls else "stop"))
         if self.wire is None:
             return Playback(self._clock, effect, deltas, first_us, every_us, end, plan.error).stop
         thoughts = [each.text for each in text_deltas(plan.reasoning, words)]
         return self.wire.play(self._clock, effect, thoughts, deltas, first_us, every_us, end, plan.error)
-
-    def _round(self, request: Request, scope: str) -> int:
-        """The request's number within its turn; one that was sent ahead of the turn in vain does not count."""
-        if request.messages and request.messages[-1].role is Role.USER:
-            return 1
-        return self._rounds.get(scope, 0) + 1
 
 
 def _ordinal(number: int) -> str:

@@ -73,12 +73,11 @@ class Profile:
     ends_turns: bool = False
 
 
-def profiled(profile: Profile, choose: Choose) -> Choose:
-    """``choose`` as a model of this profile answers; for one session."""
+def profiled(profile: Profile, choose: Choose, answers: int = 0) -> Choose:
+    """``choose`` as a model of this profile answers; for one session, in which ``answers`` were given before."""
     change = profile.answer
     if change is None:
         return choose
-    answers = 0
 
     def answer(reading: Reading) -> RoundPlan:
         nonlocal answers

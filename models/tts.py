@@ -26,19 +26,23 @@ __all__ = ["Piece", "ScriptedTts", "spoken"]
 
 
 class Piece:
-    """A stretch of a recording as the pipeline takes it (``ports.Speech``)."""
+    """A stretch of a recording as the pipeline takes it (``ports.Speech``).
 
-    __slots__ = ("_first", "_recording", "length", "words")
+    Attributes:
+        recording: what it is a stretch of; first: its first sample there.
+    """
+
+    __slots__ = ("first", "length", "recording", "words")
 
     def __init__(self, recording: Recording, first: int, last: int, words: tuple[tuple[str, int], ...]) -> None:
-        self._recording = recording
-        self._first = first
+        self.recording = recording
+        self.first = first
         self.length = last - first
         self.words = words
 
     def pcm(self) -> Pcm:
         """The samples, decoded or rendered on first use."""
-        return self._recording.pcm()[self._first : self._first + self.length]
+        return self.recording.pcm()[self.first : self.first + self.length]
 
 
 @lru_cache(maxsize=4096)

@@ -31,6 +31,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "speculation.committed": (),
     "speculation.discarded": ("reason",),
     "run.ended": ("ending", "rounds"),  # answered, empty, fallback, failed, cancelled
+    "llm.routed": ("round", "model"),  # the request that follows goes to this model and not to the agent's own
     "llm.request": ("round", "effect", "messages", "tools"),  # counts
     "llm.request_refused": ("round", "provider", "reason"),  # it was encoded, and the provider would not take it
     "llm.first_token": ("round",),

@@ -37,7 +37,7 @@ _UNSTEERED = Steering()
 
 
 def model_key(label: str) -> str:
-    """The handler key of the agent's model (run contract, section 7)."""
+    """The handler key of the agent's model, or of another of its session's (run contract, section 7)."""
     return f"agent/model:{label}"
 
 
@@ -47,7 +47,7 @@ class ModelPort:
     Args:
         agent: its settings, which each request is derived from.
         offer: says which tools each request is sent with.
-        steering: how single requests differ from what these say.
+        steering: how single requests differ from what these say, and which go to another model.
     """
 
     def __init__(
@@ -78,10 +78,13 @@ class ModelPort:
         offered = self.offer.current if steer.tools is None else self.offer.among(steer.tools)
         request = derive_request(steer.agent(self.agent), steer.messages(messages), offered.adverts)
         stream = ResponseStream(self, epoch, round, live, offered, steer.denied)
+        model = self.agent.model if steer.model is None else steer.model
+        if model != self.agent.model:
+            self.timeline.add("llm.routed", epoch, round, model)
         self.timeline.add("llm.request", epoch, round, len(self.bus.log), len(request.messages), len(request.tools))
         stream.effect = self.bus.dispatch(
             EffectKind.COMPLETION,
-            model_key(self.agent.model),
+            model_key(model),
             request,
             scope=f"t{epoch}",
             on_item=stream.on_delta,

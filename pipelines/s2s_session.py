@@ -8,13 +8,14 @@ Left out: the provider's side of the wire, which is a model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bargein.pipelines.agent.live import Configure
-from bargein.pipelines.agent.live_ports import LiveProvider
+from bargein.pipelines.agent.live_line import Connect
 from bargein.pipelines.response_stream import model_key
 from bargein.pipelines.s2s import S2sStage
+from bargein.pipelines.s2s_connection import LiveConnection, live_key
 from bargein.pipelines.s2s_turns import ProviderTurns
 from bargein.pipelines.s2s_voice import LiveVoice
 from bargein.pipelines.session import VoiceSession, World
@@ -30,17 +31,21 @@ __all__ = ["LiveWorld", "S2sSession"]
 
 @dataclass(frozen=True, slots=True)
 class LiveWorld(World):
-    """What surrounds the agent; ``synthesizer`` says fillers and the fallback, ``transcriber`` is the provider's."""
+    """What surrounds the agent; ``synthesizer`` says fillers and the fallback, ``transcriber`` is the provider's.
 
-    provider: LiveProvider | None = None
+    Attributes:
+        connect: what the provider is like.
+    """
+
+    connect: Connect = field(kw_only=True)
 
 
 class S2sSession(VoiceSession):
     """A call through a live provider.
 
     Args:
-        clock, bus, registry, settings, max_duration_us: as for any session. On the bus the provider serves the model's
-            key; the session registers it.
+        clock, bus, registry, settings, max_duration_us: as for any session. On the bus somebody serves the live
+            connection; the model's key is served by the session itself, which registers it.
         world: with a provider.
 
     Invariant: every user turn has exactly one user message, and its words are the ones the provider heard.
@@ -62,23 +67,21 @@ class S2sSession(VoiceSession):
 
     def _build_stages(self, world: World) -> None:
         assert isinstance(world, LiveWorld)
-        assert world.provider is not None
+        label = self.settings.agent.model
         self._voice = LiveVoice(self.book, world.synthesizer)
-        self.live = S2sStage(self.clock, self.timeline, world.provider, self._voice, self, self.poke)
-        self.bus.register(model_key(self.settings.agent.model), self.live)
-        self._answers_turns = world.provider.answers_turns
+        self._connection = LiveConnection(self.bus, live_key(label), world.connect)
+        self.live = S2sStage(self.clock, self.timeline, self._connection, self._voice, self, self.poke)
+        self.bus.register(model_key(label), self.live)
         super()._build_stages(replace(world, synthesizer=self._voice))
 
     def _turn_taking(self, world: World) -> TurnTaking:
-        assert isinstance(world, LiveWorld)
-        assert world.provider is not None
-        return ProviderTurns(world.provider, self.live.users, self.live.waits)
+        return ProviderTurns(self._connection, self.live.users, self.live.waits)
 
     def start(self) -> None:
         """Connect, and set the provider's session up."""
         super().start()
         agent = self.settings.agent
-        self.live.start(Configure(agent.system, self.offer.current.adverts, self._answers_turns))
+        self.live.start(Configure(agent.system, self.offer.current.adverts, self._connection.answers_turns))
 
     # -- the user's turns, as the stage tells them --------------------------------------------------------
 
@@ -141,3 +144,7 @@ class S2sSession(VoiceSession):
         if not (self._ending or self._halted or self.active) and self._tell_late_results():
             self.live.tell_rest(self.conversation.context.messages)
         super()._look(at_rest)
+
+    def _ended(self) -> None:
+        self._connection.close()
+        super()._ended()

@@ -125,7 +125,7 @@ class SessionSettings:
         fallback_text: what is spoken then.
         speculation: start the model at the user's first final, hold its side effects until the turn ends.
         per_frame: the reference mode: audio moves by one tick a frame instead of by spans.
-        steering: how single requests differ, and which calls are denied.
+        steering: how single requests differ, which model has them, and which calls are denied.
     """
 
     session_id: str = "s"

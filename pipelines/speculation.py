@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bargein.pipelines.agent.assembly import Response
-from bargein.pipelines.agent.messages import Message, user
+from bargein.pipelines.agent.messages import Message, ToolCall, user
 from bargein.pipelines.conversation import Conversation
 from bargein.pipelines.response_stream import ModelPort, ResponseStream
 from bargein.pipelines.tools.engine import ToolEngine
@@ -74,6 +74,11 @@ class Guesses:
                 withheld=guess.stream.withheld(guess.response.calls),
                 denied=guess.stream.denied,
             )
+
+    def held_calls(self) -> list[ToolCall]:
+        """The side effects that wait for the turn that was guessed."""
+        guess = self._guess
+        return [] if guess is None or guess.speculation is None else guess.speculation.held_calls()
 
     def take(self, epoch: int, text: str) -> Guess | None:
         """The guess for this turn, if there is one and it was right; it goes on as the turn's own run."""

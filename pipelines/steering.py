@@ -1,9 +1,9 @@
-"""Steering that is declared beforehand: how single requests differ, how long results are sent, which calls are denied.
+"""Steering that is declared beforehand: how single requests differ, which model has them, which calls are denied.
 
 The model port asks for each request what of it holds there; the runner hands its denials to the tool engine. All of it
 is about what is sent: the conversation keeps every word (run contract, sections 8.1, 9.3 and 9.6). Rules hold in their
-order, the later over the earlier. Left out: hooks, which decide as a run goes on (``agent.hooks``), and routes to other
-models (``agent.routes``).
+order, the later over the earlier. Left out: hooks, which decide as a run goes on (``agent.hooks``), and choices of a
+model that stay until the next one (``agent.routes``): a route here is for the requests that it names.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class SteeringRule:
         limit: of every tool's result in the request; a late note is no result, and is sent whole.
         deny: name of a tool whose calls are not served when the response asks for them.
         reason: what such a call is answered with, word for word.
+        route: label of the model that the request goes to; with none of the kind it goes to the agent's own.
 
     Raises:
         ValueError: the patch has what a voice session's request has not, or a denial has no reason.
@@ -55,6 +56,7 @@ class SteeringRule:
     limit: ResultLimit | None = None
     deny: str | None = None
     reason: str = ""
+    route: str | None = None
 
     def __post_init__(self) -> None:
         patch = self.patch
@@ -69,11 +71,12 @@ class SteeringRule:
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """What holds for one request and for the calls of its response."""
+    """What holds for one request and for the calls of its response; ``model`` is the label of who has it."""
 
     patch: RequestPatch | None = None
     limit: ResultLimit | None = None
     denied: Mapping[str, str] = field(default_factory=dict)
+    model: str | None = None
 
     @property
     def tools(self) -> frozenset[str] | None:
@@ -120,15 +123,16 @@ class Steering:
     rules: tuple[SteeringRule, ...] = ()
 
     def at(self, epoch: int, round: int) -> Steer:
-        """What holds for the request ``round`` (from 1) of the turn ``epoch``.
+        """What holds for the request ``round`` (from 1) of the turn ``epoch`` (run contract, sections 9.2 and 9.3).
 
-        Of two limits, two reasons or two values of a field the later rule's holds; tools have to be named by all
+        Of two limits, routes, reasons or values of a field the later rule's holds; tools have to be named by all
         patches that name any, and mappings merge.
         """
         if not self.rules:
             return _NOTHING
         patch: RequestPatch | None = None
         limit: ResultLimit | None = None
+        model: str | None = None
         denied: dict[str, str] = {}
         for rule in self.rules:
             if not rule.where.holds(epoch, round):
@@ -136,6 +140,7 @@ class Steering:
             if rule.patch is not None:
                 patch = rule.patch if patch is None else patch.merge(rule.patch)
             limit = rule.limit or limit
+            model = rule.route or model
             if rule.deny is not None:
                 denied[rule.deny] = rule.reason
-        return Steer(patch, limit, denied)
+        return Steer(patch, limit, denied, model)

@@ -150,6 +150,7 @@ def resume(
     checkpoint: str | os.PathLike[str] | Checkpoint,
     *,
     tools: Tools | None = None,
+    replace: bool = False,
     set: Mapping[str, Any] | None = None,
     record: str | os.PathLike[str] | None = None,
 ) -> Resumed:
@@ -157,9 +158,12 @@ def resume(
 
     Args:
         checkpoint: a file that ``run(checkpoint=...)`` wrote, or what was read from one.
-        tools: the program's own tools, where it has any.
+        tools: the program's own tools, where it has any, declared as they were when it was saved.
+        replace: from there on take ``tools`` as they are now: other code, and another description, schema, timeout or
+            filler delay under the same name; requests tell of it and calls run it. A tool that is missing, one too
+            many, and another kind, repeatability or confirmation are refused.
         set: values to change from there on, by dotted path; what cannot be changed in the middle of a call is refused.
-        record: a file for the effect log of the whole session; not together with ``set``.
+        record: a file for the effect log of the whole session; not together with ``set`` or ``replace``.
 
     Returns:
         ``result``, as of a run of the whole session; ``place``; ``to_json()``.
@@ -178,7 +182,7 @@ def resume(
 
     read = checkpoint if isinstance(checkpoint, Checkpoint) else read_checkpoint(checkpoint)
     folder = None if isinstance(checkpoint, Checkpoint) else Path(checkpoint).resolve().parent
-    return go_on(read, tools=tools, set=set, folder=folder, record=record)
+    return go_on(read, tools=tools, replace=replace, set=set, folder=folder, record=record)
 
 
 def explore(

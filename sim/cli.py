@@ -93,7 +93,7 @@ _LAZY = {
     "replay": ("bargein.sim.cli_effects", "Run a recorded call again, its effects answered by its log alone."),
     "resume": (
         "bargein.sim.cli_effects",
-        "Go on from a checkpoint to the end of the call, with values changed or not.",
+        "Go on from a checkpoint to the end of the call, with values or tools changed or not.",
     ),
     "sweep": ("bargein.sim.cli_lab", "Run with values varied, the same callers for every variant; a table."),
     "record": ("bargein.sim.cli_record", "Run with a real provider for a model; keep what was said as a cassette."),

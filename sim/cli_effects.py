@@ -56,14 +56,17 @@ def replay(
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the story.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a value from there on.")
+@click.option("--replace", is_flag=True, help="Take --tools as they are now, also where they are declared otherwise.")
 @click.option("--record", metavar="LOG", help="Write the effect log of the whole call.")
 @_one_sentence
 @_own_tools
-def resume(file: str, as_json: bool, settings: tuple[str, ...], record: str | None, tools: Tools | None) -> None:
+def resume(
+    file: str, as_json: bool, settings: tuple[str, ...], replace: bool, record: str | None, tools: Tools | None
+) -> None:
     """Go on from the checkpoint in FILE to the end of the call; nothing that was done is done again."""
     from bargein import sim
 
-    gone_on = sim.resume(file, tools=tools, set=_values(settings), record=record)
+    gone_on = sim.resume(file, tools=tools, replace=replace, set=_values(settings), record=record)
     if as_json:
         click.echo(json.dumps(gone_on.to_json(), ensure_ascii=False, sort_keys=True))
     else:

@@ -32,6 +32,7 @@ class Ears:
     Args:
         words: knows what was said between two instants.
         on_start: called with the onset of speech; on_stop: with the end of it and the words of the turn.
+        on_words: called when words of a turn have come, which may be long after it.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class Ears:
         words: Transcriber,
         on_start: Callable[[int], object],
         on_stop: Callable[[int, str], object],
+        on_words: Callable[[], object] = lambda: None,
     ) -> None:
         self._clock = clock
         self._settings = settings
         self._words = words
         self._on_start = on_start
         self._on_stop = on_stop
+        self._on_words = on_words
         self._onset_us = 0
         self._told = False  # the turn that goes on was told
         self._timer: Timer | None = None  # to its beginning, or to its end
@@ -87,15 +90,16 @@ class Ears:
             return
         self._segments += 1
         self._pending += 1
-        self._words.transcribe(self._segments, self._onset_us, end_us, self._on_words)
+        self._words.transcribe(self._segments, self._onset_us, end_us, self._take_words)
         due_us = max(self._clock.now, end_us + self._settings.min_silence_us)
         self._timer = self._clock.call_at(due_us, Order.TIMER, self._end, end_us)
 
-    def _on_words(self, segment: int, text: str, more: bool) -> None:
+    def _take_words(self, segment: int, text: str, more: bool) -> None:
         if not more:
             self._pending -= 1
         if text:
             self._texts.append(text)
+        self._on_words()
 
     def _end(self, end_us: int) -> None:
         self._timer = None

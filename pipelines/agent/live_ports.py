@@ -1,7 +1,8 @@
 """What a speech-to-speech session needs of its provider, and what it is told.
 
-The counterpart of recogniser, model and voice in ``ports``: one provider hears, thinks and speaks. Left out: the
-commands and events themselves (``agent.live``).
+The counterpart of recogniser, model and voice in ``ports``: one provider hears, thinks and speaks. This is how the
+stages see it; in a session it is the agent's end of a connection (``s2s_connection``), whoever serves that. Left out:
+the commands and events themselves (``agent.live``).
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ class ToolOffer:
     """The offer of one session (`Offer`).
 
     Args:
-        registry: the session's tools. Where `declare` is used it has to be the session's own (``ToolRegistry.fork``).
+        registry: the session's tools. Where `declare` or `redeclare` is used it has to be the session's own
+            (``ToolRegistry.fork``).
         bus: where the bodies of declared tools are registered.
 
     Invariant: the confirming call is on offer exactly when a tool that needs one is.
@@ -105,7 +106,7 @@ class ToolOffer:
             call.name for call in calls if call.name not in offered.names and self._registry.tool(call.name) is not None
         )
 
-    # -- asked by a remote agent --------------------------------------------------------------------------
+    # -- asked by a remote agent, and by whoever resumes the session --------------------------------------
 
     def declare(self, spec: ToolSpec, body: Handler) -> str | None:
         """Add a tool of a remote agent; the next request offers it.
@@ -120,6 +121,16 @@ class ToolOffer:
         self._bus.register(tool.handler_key, body)
         self._changed()
         return None
+
+    def redeclare(self, spec: ToolSpec) -> None:
+        """Have a tool of the session declared otherwise from the next request on (run contract, section 13).
+
+        Raises:
+            KeyError: there is no such tool.
+            RegistryError: the declaration cannot be used; the tool keeps its own.
+        """
+        self._registry.redeclare(spec)
+        self._changed()
 
     def narrow(self, names: Iterable[str]) -> tuple[str, ...]:
         """Offer these tools and no other from the next request on, also those that are declared later.

@@ -111,6 +111,22 @@ class ToolRegistry:
         self._in_order = None
         return tool
 
+    def redeclare(self, spec: ToolSpec) -> None:
+        """Give a tool that is here another declaration from now on; who serves it, and its kind and gate, stay.
+
+        A call that was planned keeps the declaration that it was planned under.
+
+        Raises:
+            KeyError: there is no such tool.
+            RegistryError: as of `register`; the tool keeps its declaration.
+        """
+        tool = self._tools.pop(spec.name)
+        try:
+            self.register(spec, tool.handler_key)
+        except RegistryError:
+            self._tools[spec.name] = tool
+            raise
+
     def _validator(self, spec: ToolSpec) -> ArgumentValidator:
         try:
             text = canonical_json(spec.parameters)

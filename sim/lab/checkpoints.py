@@ -17,7 +17,7 @@ from bargein.sim.effects.log import EffectLog
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.kernel.durations import DurationError, parse_duration
 from bargein.sim.lab.payloads import PlainPayloads
-from bargein.sim.lab.programs import PYTHON, check_recordable, program_of
+from bargein.sim.lab.programs import PYTHON, program_of
 from bargein.sim.lab.replays import log_of
 from bargein.sim.lab.replays import record as record_plan
 from bargein.sim.lab.result import Result
@@ -78,7 +78,6 @@ def take_checkpoint(
     Raises:
         ScenarioError: the place does not come, or the session is over there.
     """
-    check_recordable(plan.scenario)
     recorder = Recorder()
     opened = plan.open(seed, tie_seed, recorder=recorder)
     taken: list[Checkpoint] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from bargein.pipelines.agent.deltas import CallDelta, ResponseData, StreamEnd, TextDelta
+from bargein.pipelines.agent.live_line import Connect
 from bargein.pipelines.agent.memory import Append, Clear, Load
 from bargein.pipelines.agent.request import Request
 from bargein.pipelines.ports import RequestRefused
@@ -17,6 +18,7 @@ from bargein.pipelines.tools.invocation import ToolInvocation
 from bargein.sim.effects.bus import Effect, Outcome, Status
 from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.cancel import Cause
+from bargein.sim.lab.live_payloads import connect_to_plain, live_item_of, live_to_plain
 
 __all__ = ["PlainPayloads"]
 
@@ -25,7 +27,7 @@ class PlainPayloads:
     """The plain forms (``sim.effects.recording.Plain``)."""
 
     def request(self, effect: Effect) -> dict[str, Any]:
-        """A request to the model, a call of a tool, or an operation of a memory.
+        """A request to the model, a call of a tool, an operation of a memory, or a live connection.
 
         Raises:
             TypeError: it is none of them.
@@ -54,13 +56,15 @@ class PlainPayloads:
         if type(payload) in (Load, Append, Clear):
             operation: dict[str, Any] = payload.to_dict()
             return operation
+        if type(payload) is Connect:
+            return connect_to_plain(payload)
         raise TypeError(f"effect {effect.id} ({effect.key}) has a {type(payload).__name__}, which has no plain form")
 
     def item(self, item: Any) -> dict[str, Any]:
-        """A delta of a response, or what a tool says of its progress.
+        """A delta of a response, what a tool says of its progress, or what goes over a live connection.
 
         Raises:
-            TypeError: it is neither.
+            TypeError: it is none of them.
         """
         if type(item) is TextDelta:
             return {"text": item.text}
@@ -76,6 +80,9 @@ class PlainPayloads:
             return {"response_data": item.value}
         if type(item) is str:
             return {"progress": item}
+        live = live_to_plain(item)
+        if live is not None:
+            return live
         raise TypeError(f"a stream item of type {type(item).__name__} has no plain form")
 
     def item_of(self, data: Any) -> Any:
@@ -98,7 +105,13 @@ class PlainPayloads:
                     return text
         except TypeError:
             pass
-        raise ValueError(f"{data!r} is no stream item; accepted are text, call, end, response_data and progress")
+        live = live_item_of(data)
+        if live is not None:
+            return live
+        raise ValueError(
+            f"{data!r} is no stream item; accepted are text, call, end, response_data, progress, and what comes down a "
+            "live connection"
+        )
 
     def value(self, outcome: Outcome) -> Any:
         """An outcome's value; plain already, or one of two of our own."""

@@ -16,19 +16,27 @@ from importlib.metadata import version
 from typing import Any
 
 from bargein.pipelines.response_stream import model_key
+from bargein.pipelines.s2s_connection import live_key
 from bargein.pipelines.settings import SessionSettings
 from bargein.sim.effects.bus import EffectKind
 from bargein.sim.effects.identity import differences, memory_key, stable_hash, tool_key
 from bargein.sim.scenario.build import Plan
-from bargein.sim.scenario.model import Scenario
-from bargein.sim.scenario.places import Fault
+from bargein.sim.scenario.steering import hook_names
 
-__all__ = ["PYTHON", "check_recordable", "judged_apart", "program_differences", "program_of", "specification"]
+__all__ = [
+    "DERIVED",
+    "PYTHON",
+    "judged_apart",
+    "policy_of",
+    "program_differences",
+    "program_of",
+    "specification",
+]
 
 PACKAGE = "bargein"
-SCRIPTED, PACKAGED, PYTHON, REMOTE = "scripted", "packaged", "python", "remote"
+SCRIPTED, PACKAGED, PYTHON, REMOTE, DERIVED = "scripted", "packaged", "python", "remote", "derived"
 """The kinds of handler: made of the scenario's script, an application of this package, the program's own Python,
-an agent behind a link."""
+an agent behind a link, the session itself from what others answer."""
 
 _JUDGED_APART = ("about", "expect", "invariants", "kind")
 _PARTS = ("hooks", "recordings", "settings", "tools", "handlers", "required")
@@ -43,6 +51,10 @@ def program_of(plan: Plan) -> Mapping[str, Any]:
     completion, tool_call = str(EffectKind.COMPLETION), str(EffectKind.TOOL_CALL)
     llm = {"family": completion, "kind": SCRIPTED, "made_of": stable_hash(script.get("llm"))}
     handlers = {model_key(scenario.agent.model): llm}
+    if scenario.s2s is not None:  # the provider answers on its connection, and the session makes responses of it
+        spoken = stable_hash([script["s2s"], script.get("llm")])
+        live = {"family": str(EffectKind.CUSTOM), "kind": SCRIPTED, "made_of": spoken}
+        handlers = {live_key(scenario.agent.model): live, model_key(scenario.agent.model): {**llm, "kind": DERIVED}}
     for spec in scenario.specs:
         made_of: Any = _plain(spec)
         kind = PYTHON
@@ -51,6 +63,9 @@ def program_of(plan: Plan) -> Mapping[str, Any]:
             made_of = [script["tools"][spec.name], scenario.session.starts_at]
         key = tool_key("agent", spec.name, 0)
         handlers[key] = {"family": tool_call, "kind": kind, "made_of": stable_hash(made_of)}
+    for label in scenario.models:
+        made_of = stable_hash(script["models"][label])
+        handlers[model_key(label)] = {"family": completion, "kind": SCRIPTED, "made_of": made_of}
     if scenario.memory is not None:
         made_of = stable_hash(script["memory"])
         handlers[memory_key("agent")] = {"family": str(EffectKind.MEMORY), "kind": SCRIPTED, "made_of": made_of}
@@ -66,14 +81,28 @@ def program_of(plan: Plan) -> Mapping[str, Any]:
         "tools": {spec.name: _plain(spec) for spec in plan.registry.specs()},
         "handlers": handlers,
         "required": {key: handler["family"] for key, handler in handlers.items()},
-        "hooks": [],
+        "hooks": hook_names(scenario.steering),
     }
 
 
-def specification(settings: SessionSettings) -> dict[str, Any]:
-    """What a run's program is hashed from: the fields of run contract, section 6, with the effective values."""
+def policy_of(plan: Plan) -> str:
+    """The hash that stands for the program of each of the session's runs (run contract, section 10).
+
+    All its runs have one: steering changes what single requests say, and is named among the hooks.
+    """
+    return stable_hash(specification(plan.settings, plan.scenario.agent.policy_version))
+
+
+def specification(settings: SessionSettings, policy_version: str = "") -> dict[str, Any]:
+    """What a run's program is hashed from: the fields of run contract, section 6, with the effective values.
+
+    Args:
+        policy_version: what the program calls its own ways; no field of its own where it calls them nothing.
+    """
     agent = settings.agent
+    version = {"policy_version": policy_version} if policy_version else {}
     return {
+        **version,
         "preamble": agent.system or None,
         "static_context": [],
         "additional_params": agent.additional_params or None,
@@ -98,21 +127,6 @@ def program_differences(header: Mapping[str, Any], present: Mapping[str, Any]) -
     yield from differences(judged_apart(header["scenario"]), judged_apart(present["scenario"]), "scenario")
     for part in _PARTS:
         yield from differences(header[part], present[part], part)
-
-
-def check_recordable(scenario: Scenario) -> None:
-    """That everything the session asks of its model goes over the effect bus.
-
-    Raises:
-        ScenarioError: it does not.
-    """
-    if scenario.s2s is not None:
-        fault = Fault(
-            ("s2s",),
-            "a live provider hears the call itself and not by way of effects, so it can be neither recorded nor saved; "
-            "accepted is a scenario whose model is sent requests",
-        )
-        raise scenario.place.error([fault])
 
 
 def judged_apart(scenario: Mapping[str, Any]) -> dict[str, Any]:

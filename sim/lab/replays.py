@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 from bargein.models.python_tools import Tools
 from bargein.pipelines.tools.spec import ToolSpec
 from bargein.sim.effects.documents import DocumentError, read_bytes
-from bargein.sim.effects.identity import content_digest, stable_hash, written
+from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.log import FORMAT, EffectLog, batches_of
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.replay import Replay, ReplayRefused
 from bargein.sim.lab.payloads import PlainPayloads
-from bargein.sim.lab.programs import PYTHON, check_recordable, program_differences, program_of, specification
+from bargein.sim.lab.programs import DERIVED, PYTHON, policy_of, program_differences, program_of
 from bargein.sim.lab.result import Result
 from bargein.sim.lab.session import judge
 from bargein.sim.scenario.build import Plan
@@ -38,7 +38,6 @@ def record(plan: Plan, seed: int | None = None, tie_seed: int | None = None) -> 
     Raises:
         ScenarioError: the script has no answer to a request, or something that went over the bus has no plain form.
     """
-    check_recordable(plan.scenario)
     recorder = Recorder()
     opened = plan.open(seed, tie_seed, recorder=recorder)
     result = judge(plan, opened, opened.session.run, seed, tie_seed)
@@ -57,7 +56,7 @@ def log_of(plan: Plan, recorder: Recorder, result: Result) -> EffectLog:
         raise ScenarioError(f"the session cannot be recorded: {problem}") from None
     program = program_of(plan)
     used = {each.key: each.kind for each in records}
-    identity = {"required": program["required"], "policy": stable_hash(specification(plan.settings))}
+    identity = {"required": program["required"], "policy": policy_of(plan)}
     header = {
         "bargein_log": FORMAT,
         **program,
@@ -167,7 +166,8 @@ def replay(
     if found:
         raise ReplayRefused(*found)
     try:
-        playing = Replay(log, PlainPayloads(), visible=visible)
+        own = [key for key, handler in header["handlers"].items() if handler["kind"] == DERIVED]
+        playing = Replay(log, PlainPayloads(), visible=visible, own=own)
     except ReplayRefused as refused:
         _refuse(log, refused)
     try:
@@ -185,7 +185,7 @@ def _refuse(log: EffectLog, refused: ReplayRefused) -> NoReturn:
 
 def _unverified(log: EffectLog, plan: Plan) -> list[str]:
     """What cannot be taken for the recorded program, run by run (run contract, section 10)."""
-    policy = stable_hash(specification(plan.settings))
+    policy = policy_of(plan)
     required = program_of(plan)["required"]
     wrong = []
     for scope in dict.fromkeys(each.scope for each in log.records):

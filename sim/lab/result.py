@@ -89,7 +89,9 @@ class Result:
     @property
     def effects(self) -> list[dict[str, Any]]:
         """Every effect that was dispatched, in order."""
-        return [effect.as_dict() for effect in self.opened.session.bus.log]
+        bus = self.opened.session.bus
+        opened = enumerate(bus.connections, start=len(bus.log))
+        return [*(each.as_dict() for each in bus.log), *({**each.as_dict(), "id": at} for at, each in opened)]
 
     @cached_property
     def tools(self) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 ``sim.resume`` calls it. A session is deterministic, so going on means to run it again up to the place: what the
 program's own Python did is answered from the recorded effects and does not run a second time, models of the world run
 again, and only if every effect and every part of the state is as it was saved does the session go on. Left out: saving
-(``checkpoints``) and what may be changed on the way (``what_if``).
+(``checkpoints``) and what may be changed on the way (``what_if``, ``replacing``).
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from bargein.models.python_tools import Tools
 from bargein.sim.effects.bus import Effect, Handler
 from bargein.sim.effects.checkpoint import Checkpoint, Place
 from bargein.sim.effects.identity import differences, tool_key, written
+from bargein.sim.effects.playing import play
 from bargein.sim.effects.recording import Recorder
-from bargein.sim.effects.replay import Answers, ReplayRefused, play
+from bargein.sim.effects.replay import Answers, ReplayRefused
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.lab.checkpoints import next_run
 from bargein.sim.lab.payloads import PlainPayloads
 from bargein.sim.lab.programs import PYTHON, program_differences, program_of
+from bargein.sim.lab.replacing import check_calls, with_other_tools
 from bargein.sim.lab.replays import log_of, plan_of
 from bargein.sim.lab.result import Result
 from bargein.sim.lab.session import judge
 from bargein.sim.lab.state import digests_of, state_of
-from bargein.sim.lab.what_if import changed_plan, check_lines
+from bargein.sim.lab.what_if import changed_plan, check_lines, check_rounds
 from bargein.sim.report.atomic import write_whole
 from bargein.sim.scenario.build import Opened, Plan
 from bargein.sim.scenario.places import ScenarioError
@@ -63,6 +65,7 @@ def resume(
     saved: Checkpoint,
     *,
     tools: Tools | None = None,
+    replace: bool = False,
     set: Mapping[str, Any] | None = None,
     folder: Path | None = None,
     record: str | os.PathLike[str] | None = None,
@@ -71,9 +74,10 @@ def resume(
 
     Args:
         tools: the program's own tools, where it has any; what they did before the place is not done again.
+        replace: take them as they are now, from the place on, also where they are declared otherwise.
         set: values to change from the place on, by dotted path.
         folder: where the scenario's recordings are, if it has any.
-        record: a file for the log of the whole session; not with ``set``, since a log names one program.
+        record: a file for the log of the whole session; not with ``set`` or ``replace``, since a log names one program.
 
     Raises:
         DocumentError: the checkpoint's scenario is none.
@@ -83,13 +87,23 @@ def resume(
     """
     if record is not None and set:
         raise ScenarioError("a log names one program, and a session with changed values is two; accepted is either")
-    going = Resumption(saved, tools, folder)
-    changed = changed_plan(going.plan, tools, saved, set or {})
+    if record is not None and replace:
+        raise ScenarioError("a log names one program, and a session with replaced tools is two; accepted is either")
+    if replace and tools is None:
+        raise ScenarioError("there are no tools to replace with; accepted is replace together with tools")
+    going = Resumption(saved, None if replace else tools, folder, given=tools is not None)
+    before = going.plan.scenario
+    after = with_other_tools(saved, before, tools) if replace and tools is not None else None
+    changed = changed_plan(going.plan, tools, saved, set or {}, after)
 
     def go() -> None:
         going.reach()
         if changed is not None:
-            check_lines(going.opened, going.plan.scenario, changed.scenario)
+            check_lines(going.opened, before, changed.scenario)
+            check_rounds(going.opened, before, changed.scenario)
+            if replace:
+                check_calls(saved, going.opened, before, changed.scenario)
+                going.opened.replace_tools(changed, going.recorder)
             going.opened.adopt(changed)
         going.opened.session.go_on()
 
@@ -104,8 +118,9 @@ class Resumption:
 
     Args:
         saved: where it was.
-        tools: the program's own tools.
+        tools: the program's own tools; where none are here, they stand by their saved declarations alone.
         folder: where the scenario's recordings are.
+        given: whether the program's own tools will be there when the session goes on.
 
     Attributes:
         plan: of its scenario.
@@ -116,9 +131,16 @@ class Resumption:
         ReplayRefused: the program is not the one that was saved, or nobody can go on from there.
     """
 
-    def __init__(self, saved: Checkpoint, tools: Tools | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        saved: Checkpoint,
+        tools: Tools | None = None,
+        folder: Path | None = None,
+        *,
+        given: bool | None = None,
+    ) -> None:
         self.plan = plan_of(saved.header, saved.name, folder, tools)
-        _check(saved, self.plan, tools)
+        _check(saved, self.plan, tools is not None if given is None else given)
         self._saved = saved
         self._own = [spec.name for spec in self.plan.scenario.own_tools]
         self._past = _Past(saved, self._own)
@@ -135,10 +157,10 @@ class Resumption:
         self._past.over = True
 
 
-def _check(saved: Checkpoint, plan: Plan, tools: Tools | None) -> None:
+def _check(saved: Checkpoint, plan: Plan, given: bool) -> None:
     """Everything that can be refused before anything runs."""
     found = list(program_differences(saved.header, program_of(plan))) or saved.unresumable(PYTHON)
-    missing = [spec.name for spec in plan.scenario.own_tools] if tools is None else []
+    missing = [] if given else [spec.name for spec in plan.scenario.own_tools]
     if missing and not found:
         found = [f"the program's own tools {', '.join(missing)} are not here; accepted is to give them"]
     if found:

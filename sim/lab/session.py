@@ -7,7 +7,6 @@ and says so, as a finding, because exploring may have led there. Left out: many 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from bargein.models.llm_script import Choose, ScriptError
@@ -17,7 +16,8 @@ from bargein.sim.kernel.errors import SimulationStopped, VoidRun
 from bargein.sim.lab.result import Result
 from bargein.sim.scenario.build import Opened, Plan
 from bargein.sim.scenario.callers import Line
-from bargein.sim.scenario.places import Fault, Path, ScenarioError
+from bargein.sim.scenario.places import Fault, ScenarioError
+from bargein.sim.scenario.setting import parse_path
 
 __all__ = ["judge", "run_plan"]
 
@@ -60,14 +60,10 @@ def judge(plan: Plan, opened: Opened, go: Callable[[], object], seed: int | None
         stopped = report
     except ScriptError as error:
         problem, key = error.args
-        raise scenario.place.error([Fault(_path(key), problem)]) from None
+        raise scenario.place.error([Fault(parse_path(key) if key else (), problem)]) from None
     except (ReplayRefused, ScenarioError):
         raise
     except Exception as error:
         stopped = VoidRun(f"{type(error).__name__}: {error}")
         stopped.__cause__ = error
     return Result(scenario, scenario.seed if seed is None else seed, tie_seed, opened, stopped, tuple(plan.notes))
-
-
-def _path(key: str) -> Path:
-    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"[A-Za-z_]+|\d+", key))

@@ -87,6 +87,8 @@ def state_of(opened: Opened, own: Collection[str] = ()) -> dict[str, Any]:
         "bodies": {name: body for name, body in opened.tools.items() if name not in own},
         "voice": opened.tts,
     }
+    if opened.others:
+        parts["other_models"] = opened.others
     shown.reserve(parts)
     state = {"timeline": {"events": len(session.timeline), "digest": session.timeline.digest()}}
     state.update({name: shown.part(value, name) for name, value in parts.items()})

@@ -38,7 +38,16 @@ __all__ = [
 
 _MAX_BYTES = 1024 * 1024
 _DEMO = "bargein.models.apps.demo:tools"
-_SAME = ("system", "tools", "confirm_tools", "max_context_tokens", "max_tool_rounds", "fallback", "speculation")
+_SAME = (
+    "system",
+    "tools",
+    "confirm_tools",
+    "policy_version",
+    "max_context_tokens",
+    "max_tool_rounds",
+    "fallback",
+    "speculation",
+)
 """Keys of the file's ``agent`` that a scenario's ``agent`` has under the same name."""
 
 

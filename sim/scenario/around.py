@@ -39,6 +39,7 @@ def surroundings(plan: Plan, seed: int | None = None, limits: Limits | None = No
         "remote": scenario.remote,
         "s2s": scenario.s2s,
         "steering": scenario.steering or None,
+        "models": scenario.models or None,
         "memory": scenario.memory,
         "llm.wire": script.wire,
         "llm.cassette": plan._cassette,
@@ -50,7 +51,7 @@ def surroundings(plan: Plan, seed: int | None = None, limits: Limits | None = No
     clock = Clock(limits=limits)
     bus = EffectBus(clock)
     choose = by_turns(script.rounds, scenario.user_lines, CLOSING) if script.rounds else plan.choose()
-    bus.register(model_key(agent.model), plan._model(clock, streams, choose, None))
+    bus.register(model_key(agent.model), plan._model(agent.model, clock, streams, choose))
     transcriber = ScriptedStt(clock, scenario.stt.latency, streams.stream("stt"))
     voice = scenario.tts
     world = WorldPart(

@@ -1,7 +1,8 @@
 """Who serves each tool of a scenario: the program's own Python, a packaged application, or the script.
 
 ``build.Plan`` makes one for a scenario and asks it once for each session, whose control the tools of one session
-need. Left out: the declarations, which ``Scenario.specs`` has, and how each of the three runs (``bargein.models``).
+need, and once more where a session that was resumed goes on with other tools of the program's. Left out: the
+declarations, which ``Scenario.specs`` has, and how each of the three runs (``bargein.models``).
 """
 
 from __future__ import annotations
@@ -63,4 +64,23 @@ class Bodies:
                     body = ScriptedTool(clock, tool.run, fill, streams.stream(f"tool/{name}"))
             bodies[name] = body
             session.bus.register(key, body)
+        return bodies
+
+    def replace(self, session: VoiceSession, recorder: Recorder) -> dict[str, Handler]:
+        """Have the program's own tools serve the calls that the session dispatches from now on.
+
+        Returns:
+            Their bodies by the tools' names.
+
+        Raises:
+            ValueError: the session has no tool of that name.
+        """
+        if self._own is None:
+            return {}
+        own = self._own.for_session(recorder.control(session))
+        bodies: dict[str, Handler] = {
+            name: own.handler(name, recorder.clock) for name in self._keys if name in self._own_names
+        }
+        for name, body in bodies.items():
+            session.bus.replace(self._keys[name], body)
         return bodies

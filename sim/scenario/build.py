@@ -7,19 +7,20 @@ made. `Plan.open` then builds one session for one seed. Left out: running it and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from bargein.models.callers import ScriptedCaller
 from bargein.models.clips import RenderedClips
 from bargein.models.ear import EnergyEar, SileroEar
 from bargein.models.latency import Constant
+from bargein.models.llm_course import Course
 from bargein.models.llm_script import Choose, ScriptedModel, by_behaviour, by_rounds, by_rules, by_turns
 from bargein.models.python_tools import Tools
 from bargein.models.recordings import AudioError, Recording, load
 from bargein.models.remote_agent import RemoteAgent
 from bargein.models.room import NoisyRoom, ScaledEcho
-from bargein.models.s2s.provider import ScriptedLive
+from bargein.models.s2s.handler import LiveHandler
 from bargein.models.stt import LateWords, ScriptedStt
 from bargein.models.tools import ScriptedTool
 from bargein.models.tts import ScriptedTts
@@ -28,6 +29,7 @@ from bargein.models.vad_silero import SileroDecisions, SileroError, SileroSettin
 from bargein.models.voice import speak
 from bargein.pipelines.agent.request import AgentSettings
 from bargein.pipelines.response_stream import model_key
+from bargein.pipelines.s2s_connection import live_key
 from bargein.pipelines.s2s_session import S2sSession
 from bargein.pipelines.session import VoiceSession, World
 from bargein.pipelines.settings import FillerConfig, FillerSettings, PhraseSettings, SessionSettings
@@ -40,7 +42,7 @@ from bargein.sim.kernel.frames import FRAME_US
 from bargein.sim.kernel.streams import Streams
 from bargein.sim.scenario.bodies import Bodies
 from bargein.sim.scenario.linking import connect
-from bargein.sim.scenario.live import live_provider, live_world
+from bargein.sim.scenario.live import live_handler, live_world
 from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario
 from bargein.sim.scenario.places import Fault
 from bargein.sim.scenario.remembering import memory_handler, remembers
@@ -61,18 +63,23 @@ CLOSING = "All right."
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session with the models around it, before or after its run."""
+    """A session with the models around it, before or after its run.
+
+    Attributes:
+        model: the agent's own; others: those that steering routes requests to, by label.
+    """
 
     session: VoiceSession
     caller: ScriptedCaller
-    model: ScriptedModel | PlayedModel | ScriptedLive
-    tools: Mapping[str, Handler]
+    model: ScriptedModel | PlayedModel | LiveHandler
+    tools: dict[str, Handler]
     tts: ScriptedTts
     streams: Streams
     remote: RemoteAgent | None = None
+    others: Mapping[str, ScriptedModel | PlayedModel] = field(default_factory=dict)
 
     def adopt(self, plan: Plan) -> None:
-        """Go on by another plan's settings, tools and script, from this instant; timers that are set stay.
+        """Go on by another plan's settings, tools and scripts, from this instant; timers that are set stay.
 
         For a session that was resumed; whether the plan differs only in what can be changed was seen before.
         """
@@ -82,15 +89,31 @@ class Opened:
         for name, body in self.tools.items():
             if isinstance(body, ScriptedTool):
                 body.adopt(scenario.tools[name].run)
-        if isinstance(self.model, ScriptedModel):
-            script = scenario.llm
-            self.model.adopt(
-                by_rounds(script.rounds, len(self.model.requests)) if script.rounds else plan.choose(),
-                ttft=script.ttft,
-                every_us=script.delta.every_us,
-                words=script.delta.words,
-                fragments=script.fragments,
-            )
+        models = {scenario.agent.model: self.model, **self.others}
+        for label, model in models.items():
+            if isinstance(model, ScriptedModel):
+                script, asked = scenario.scripts[label], len(model.requests)
+                model.adopt(
+                    profiled_choice(script, plan.choose(label, asked), asked),
+                    ttft=script.ttft,
+                    every_us=script.delta.every_us,
+                    words=script.delta.words,
+                    fragments=script.fragments,
+                )
+            elif isinstance(model, LiveHandler):
+                script, asked = scenario.llm, len(model.requests)
+                model.adopt(profiled_choice(script, plan.choose(label, asked), asked), script.ttft)
+
+    def replace_tools(self, plan: Plan, recorder: Recorder) -> None:
+        """Have another plan's own tools serve from this instant on, and be declared as they are there.
+
+        For a session that was resumed, with ``recorder``; what runs keeps its declaration and who serves it.
+        """
+        own = [spec.name for spec in plan.scenario.own_tools]
+        for spec in plan.scenario.specs:
+            if spec.name in own:
+                self.session.offer.redeclare(spec)
+        self.tools.update(plan._bodies.replace(self.session, recorder))
 
 
 class Plan:
@@ -190,19 +213,28 @@ class Plan:
             seed: of its random streams; the scenario's own where none is given.
             tie_seed: permutes what falls on the same instant.
             more_lines: what the caller says besides the script.
-            choose: how the model answers, in place of its script; made anew for each session.
+            choose: how every model answers, in place of its script; made anew for each session.
             recorder: records what goes over the bus; new for each session.
             answers: gives the model's answers as a provider's bytes, in place of its script or cassette.
+
+        Raises:
+            ScenarioError: a provider's answers are to stand for several models.
         """
         scenario = self.scenario
+        if answers is not None and scenario.models:
+            raise scenario.place.error([Fault(("models",), "a provider answers for one model; accepted is llm alone")])
         streams = Streams(scenario.seed if seed is None else seed)
         clock = Clock(tie_seed, limits)
         bus = EffectBus(clock) if recorder is None else recorder.open(clock)
-        choose = profiled_choice(scenario.llm, choose or self.choose())
+        agent = scenario.agent.model
+        chosen = {
+            label: profiled_choice(each, choose or self.choose(label)) for label, each in scenario.scripts.items()
+        }
         late = scenario.stt.late_final
+        live = scenario.s2s is not None  # then the provider hears words, not finals, and by what it serves
         stt = ScriptedStt(
-            clock,
-            scenario.stt.latency if scenario.s2s is None else Constant(0),  # a live provider hears words, not finals
+            recorder.clock if live and recorder is not None else clock,
+            Constant(0) if live else scenario.stt.latency,
             streams.stream("stt"),
             None if late is None else LateWords(late.after_us, late.words),
         )
@@ -223,16 +255,22 @@ class Plan:
             room=None if noise is None else NoisyRoom(noise.kind, noise.snr_db, streams.stream("noise")),  # type: ignore[arg-type]
             echo=None if echo is None else ScaledEcho(echo.delay_us, echo.gain_db),
         )
-        registry = self.registry if scenario.remote is None else self.registry.fork()
-        session, model = self._session(clock, bus, registry, world, streams, choose, recorder, answers)
+        # What a session comes to declare is its own: a remote agent's tools, and others when it is resumed.
+        shared = scenario.remote is None and recorder is None
+        registry = self.registry if shared else self.registry.fork()
+        course = Course()
+        session, model = self._session(clock, bus, registry, world, streams, chosen[agent], recorder, answers, course)
+        served = clock if recorder is None else recorder.clock
+        others = {label: self._model(label, served, streams, chosen[label], course) for label in scenario.models}
+        for label, other in others.items():
+            bus.register(model_key(label), other)
         bodies = self._bodies.serve(session, streams, recorder)
         if scenario.memory is not None:
-            own = clock if recorder is None else recorder.clock
             remembered = remembers(scenario.memory)
-            bus.register(remembered.key, memory_handler(scenario, scenario.memory, own, streams.stream("memory")))
+            bus.register(remembered.key, memory_handler(scenario, scenario.memory, served, streams.stream("memory")))
             session.remember(remembered)
         remote = None if scenario.remote is None else connect(scenario.remote, session, streams)
-        return Opened(session, caller, model, bodies, tts, streams, remote)
+        return Opened(session, caller, model, bodies, tts, streams, remote, others)
 
     def _session(
         self,
@@ -244,32 +282,48 @@ class Plan:
         choose: Choose,
         recorder: Recorder | None,
         answers: Answers | None,
-    ) -> tuple[VoiceSession, ScriptedModel | PlayedModel | ScriptedLive]:
-        """The session, and the model that answers in it: on the bus, or a provider that speaks for itself."""
+        course: Course,
+    ) -> tuple[VoiceSession, ScriptedModel | PlayedModel | LiveHandler]:
+        """The session, and what answers in it on the bus: a model, or a live provider's connection."""
         scenario, longest_us = self.scenario, self.scenario.session.max_duration_us
         if scenario.s2s is not None:
-            provider = live_provider(scenario, clock, streams, choose, world.transcriber)
-            live = live_world(world, provider)
-            return S2sSession(clock, bus, registry, self.settings, live, longest_us), provider
-        model = self._model(clock if recorder is None else recorder.clock, streams, choose, answers)
-        bus.register(model_key(scenario.agent.model), model)
+            served = clock if recorder is None else recorder.clock
+            handler = live_handler(scenario, served, streams, choose, world.transcriber)
+            bus.register(live_key(scenario.agent.model), handler)
+            live = live_world(scenario, world)
+            return S2sSession(clock, bus, registry, self.settings, live, longest_us), handler
+        served, own = clock if recorder is None else recorder.clock, scenario.agent.model
+        model = self._model(own, served, streams, choose, course, answers)
+        bus.register(model_key(own), model)
         return VoiceSession(clock, bus, registry, self.settings, world, longest_us), model
 
-    def choose(self) -> Choose:
-        """How the model answers in one session, by the scenario's script."""
-        script = self.scenario.llm
+    def choose(self, label: str = "", asked: int = 0) -> Choose:
+        """How a model answers in one session, by its script.
+
+        Args:
+            label: which one; the agent's own unless given.
+            asked: how many requests it has had before.
+        """
+        other = self.scenario.models.get(label)
+        script, place = (self.scenario.llm, "llm") if other is None else (other, f"models.{label}")
         if script.behaviour is not None:
             return by_behaviour(script.behaviour)
         if script.rules or script.else_ is not None:
-            return by_rules(script.rules, script.else_)
+            return by_rules(script.rules, script.else_, place)
         if script.rounds and ends_turns(script):
             return by_turns(script.rounds, self.scenario.user_lines, CLOSING)
-        return by_rounds(script.rounds)
+        return by_rounds(script.rounds, asked, place)
 
     def _model(
-        self, clock: Clock, streams: Streams, choose: Choose, answers: Answers | None
+        self,
+        label: str,
+        clock: Clock,
+        streams: Streams,
+        choose: Choose,
+        course: Course | None = None,
+        answers: Answers | None = None,
     ) -> ScriptedModel | PlayedModel:
-        script = self.scenario.llm
+        script = self.scenario.scripts[label]
         if answers is not None or self._cassette is not None:
             from bargein.models.llm_played import FromCassette, PlayedModel
 
@@ -281,8 +335,9 @@ class Plan:
             every_us=script.delta.every_us,
             words=script.delta.words,
             fragments=script.fragments,
-            stream=streams.stream("llm"),
-            wire=_wire(script, self.scenario.agent.model),
+            stream=streams.stream("llm" if label == self.scenario.agent.model else f"llm/{label}"),
+            wire=_wire(script, label),
+            course=course,
         )
 
 

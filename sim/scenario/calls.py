@@ -151,14 +151,9 @@ def _never(scenario: Scenario, after: After, tools: tuple[str, ...]) -> str | No
 
 
 def _no_call(scenario: Scenario, tool: object, tools: tuple[str, ...]) -> str | None:
-    script = scenario.llm
-    if not script.scripted:
+    if not scenario.llm.scripted:
         return None  # what it calls is in the cassette, or for a provider to say
-    if script.behaviour is not None:
-        called = [script.behaviour.tool]
-    else:
-        rounds = [*script.rounds, *(rule.round for rule in script.rules), *([script.else_] if script.else_ else [])]
-        called = [call.tool for each in rounds for call in each.calls]
+    called = [tool for script in scenario.scripts.values() for tool in script.called]
     if not called:
         return "the script calls no tool; accepted is an event that no tool is needed for"
     misspelt = any(name not in tools for name in called)  # told of where it stands; the one cause is enough

@@ -67,7 +67,8 @@ def faults_of(scenario: Scenario, data: Mapping[str, Any]) -> list[Fault]:
         *_tools_faults(scenario),
         *(() if scenario.remote is None else remote_faults(scenario.remote, known_tools(scenario))),
         *caller_faults(scenario, known_tools(scenario)),
-        *_script_faults(scenario, bare=isinstance(data.get("llm"), list)),
+        *_script_faults(scenario, scenario.llm, ("llm",), bare=isinstance(data.get("llm"), list)),
+        *_model_faults(scenario, data),
         *_expect_faults(scenario),
         *_name_faults(scenario.invariants.off, ("invariants", "off"), "invariant", INVARIANT_NAMES),
         *_world_faults(scenario),
@@ -144,37 +145,45 @@ def _schema_problem(schema: str) -> str | None:
     return None
 
 
-def _script_faults(scenario: Scenario, *, bare: bool) -> Iterator[Fault]:
-    script = scenario.llm
+def _model_faults(scenario: Scenario, data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with the scripts of other models than the agent's own."""
+    for label, script in scenario.models.items():
+        path: Path = ("models", label)
+        if label == scenario.agent.model:
+            yield Fault(path, f'"{label}" is the agent\'s own model, whose script is llm; accepted is another label')
+        yield from _script_faults(scenario, script, path, bare=isinstance(data["models"][label], list))
+
+
+def _script_faults(scenario: Scenario, script: Llm, root: Path, *, bare: bool) -> Iterator[Fault]:
     given = [key for key in ("rounds", "rules", "behaviour") if getattr(script, key)]
     if len(given) > 1:
-        yield Fault(("llm",), f"{' and '.join(given)} are given together; accepted is one of them")
+        yield Fault(root, f"{' and '.join(given)} are given together; accepted is one of them")
     if script.else_ is not None and not script.rules:
-        yield Fault(("llm", "else"), "else stands without rules; accepted is else after rules")
+        yield Fault((*root, "else"), "else stands without rules; accepted is else after rules")
     tools = known_tools(scenario)
-    for path, rounded in _rounds(script, bare):
+    for path, rounded in _rounds(script, root, bare):
         for index, call in enumerate(rounded.calls):
             yield from _call_faults(call, (*path, "calls", index), tools)
     for index, rule in enumerate(script.rules):
-        when: Path = ("llm", index, "when") if bare else ("llm", "rules", index, "when")
+        when: Path = (*root, index, "when") if bare else (*root, "rules", index, "when")
         for state in rule.when.result:
             if state.tool not in tools:
                 yield Fault((*when, "result"), unknown("tool", state.tool, tools))
         if rule.when.user_matches is not None and not _compiles(rule.when.user_matches):
             yield Fault((*when, "user_matches"), f'found "{rule.when.user_matches}"; accepted is a regular expression')
     if script.behaviour is not None and script.behaviour.tool not in tools:
-        yield Fault(("llm", "tool"), unknown("tool", script.behaviour.tool, tools))
-    yield from wire_faults(script, [(path, each.reasoning) for path, each in _rounds(script, bare)])
-    yield from source_faults(scenario)
+        yield Fault((*root, "tool"), unknown("tool", script.behaviour.tool, tools))
+    yield from wire_faults(script, root, [(path, each.reasoning) for path, each in _rounds(script, root, bare)])
+    yield from source_faults(scenario, script, root)
 
 
-def _rounds(script: Llm, bare: bool) -> Iterator[tuple[Path, Round]]:
+def _rounds(script: Llm, root: Path, bare: bool) -> Iterator[tuple[Path, Round]]:
     for index, each in enumerate(script.rounds):
-        yield ("llm", index) if bare else ("llm", "rounds", index), each
+        yield (*root, index) if bare else (*root, "rounds", index), each
     for index, rule in enumerate(script.rules):
-        yield ("llm", index) if bare else ("llm", "rules", index), rule.round
+        yield (*root, index) if bare else (*root, "rules", index), rule.round
     if script.else_ is not None:
-        yield ("llm", len(script.rules), "else") if bare else ("llm", "else"), script.else_
+        yield (*root, len(script.rules), "else") if bare else (*root, "else"), script.else_
 
 
 def _call_faults(call: Call, path: Path, tools: tuple[str, ...]) -> Iterator[Fault]:
@@ -186,7 +195,8 @@ def _call_faults(call: Call, path: Path, tools: tuple[str, ...]) -> Iterator[Fau
 
 def _expect_faults(scenario: Scenario) -> Iterator[Fault]:
     expect = scenario.expect
-    meant = [call.tool for _path, each in _rounds(scenario.llm, False) for call in each.calls if call.unknown]
+    given = [each for script in scenario.scripts.values() for _, each in _rounds(script, (), False)]
+    meant = [call.tool for each in given for call in each.calls if call.unknown]
     tools = (*known_tools(scenario), *meant)
     for key in ("tool_runs", "outcomes"):
         yield from _name_faults(tuple(getattr(expect, key)), ("expect", key), "tool", tools, keyed=True)
@@ -241,6 +251,8 @@ def _live_faults(scenario: Scenario, data: Mapping[str, Any]) -> Iterator[Fault]
         yield Fault(("stt",), "it stands beside s2s, which hears for itself; accepted is one of them")
     if scenario.llm.wire is not None:
         yield Fault(("llm", "wire"), "it stands beside s2s, which is a wire of its own; accepted is one of them")
+    if scenario.models:
+        yield Fault(("models",), "it stands beside s2s, whose provider is the only model; accepted is one of them")
 
 
 def _compiles(pattern: str) -> bool:

@@ -127,12 +127,15 @@ class Agent:
     Attributes:
         tools: the tools that it uses, by name, of all that the scenario and the program provide; all where not given.
         confirm_tools: of these, the ones that wait for the user's confirmation, whatever they declare themselves.
+        policy_version: what the program calls its own ways, where they are not in the scenario; part of the identity
+            of each run and of nothing else.
     """
 
     system: str = ""
     model: str = "default"
     tools: tuple[str, ...] | None = None
     confirm_tools: tuple[str, ...] = ()
+    policy_version: str = ""
     max_context_tokens: int = 32_000
     filler: Filler = field(default_factory=Filler)
     fallback: str = DEFAULT_FALLBACK_TEXT
@@ -159,6 +162,7 @@ class Scenario:
         about: what it shows, in a sentence.
         seed: of all its random streams.
         kind: the kind of fault it is about, where it is about one.
+        llm: what the agent's own model does; models: what others do that steering routes requests to, by label.
         folder: where its file lies, for its recordings; ``place``: its lines, for errors. Not part of what it says.
         own_tools: declarations of tools that the program brings, in Python; a file cannot. They replace tools of the
             same name and add to the others. Not part of what it says either.
@@ -173,6 +177,7 @@ class Scenario:
     remote: Remote | None = None
     caller: tuple[Line, ...] = ()
     llm: Llm = field(default_factory=Llm)
+    models: dict[str, Llm] = field(default_factory=dict)
     expect: Expect = field(default_factory=Expect)
     invariants: Invariants = field(default_factory=Invariants)
     acoustics: Acoustics = field(default_factory=Acoustics)
@@ -215,6 +220,11 @@ class Scenario:
             return self.specs
         taken = [spec.name for spec in self.specs]
         return (*self.specs, *(spec for spec in self.remote.specs if spec.name not in taken))
+
+    @property
+    def scripts(self) -> dict[str, Llm]:
+        """What each model does, by its label, the agent's own first."""
+        return {self.agent.model: self.llm, **self.models}
 
     @property
     def user_lines(self) -> tuple[str, ...]:

@@ -195,6 +195,14 @@ class Llm:
         """Whether it says itself what the model answers."""
         return bool(self.rounds or self.rules or self.else_ or self.behaviour)
 
+    @property
+    def called(self) -> list[str]:
+        """The tools that it calls."""
+        if self.behaviour is not None:
+            return [self.behaviour.tool]
+        given = [*self.rounds, *(rule.round for rule in self.rules), *([self.else_] if self.else_ else [])]
+        return [call.tool for each in given for call in each.calls]
+
     @classmethod
     def from_value(cls, data: Any, path: Path = ()) -> Self:
         """Read a list of rounds, a list of rules (the last may be ``{else: ...}``), or a mapping."""

@@ -15,6 +15,8 @@ from bargein.sim.scenario.suggest import unknown
 
 __all__ = ["changed", "parse_path", "split_assignment"]
 
+_NAMED: dict[Path, str] = {("tools",): "tool", ("models",): "model"}
+"""Mappings to which a path adds nothing by naming part of what is not there, and what they hold."""
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -55,7 +57,7 @@ def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """A copy of ``data`` with the value at ``path`` replaced; missing mappings on the way are made.
 
     Raises:
-        ScenarioError: the path leads to a tool, a list item or a part of a plain value that is not there.
+        ScenarioError: the path leads to a tool, a model, a list item or a part of a plain value that is not there.
     """
     copied = deepcopy(data)
     steps = parse_path(path)
@@ -63,8 +65,8 @@ def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     for position, step in enumerate(steps):
         last = position == len(steps) - 1
         done = steps[:position]
-        if done == ("llm",):
-            holder = _script(copied, step)
+        if done == ("llm",) or (len(done) == 2 and done[0] == "models"):
+            holder = _script(copied if len(done) == 1 else copied["models"], done[-1], step)
         if isinstance(holder, list):
             index = int(step) if isinstance(step, int) or step.isdecimal() else -1
             if not 0 <= index < len(holder):
@@ -73,8 +75,8 @@ def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
             step = index
         elif isinstance(step, int):
             raise ScenarioError(f"{path}: {path_text(done) or 'a scenario'} is no list; accepted is a key")
-        elif done == ("tools",) and step not in holder and not (last and isinstance(value, dict)):
-            raise ScenarioError(f"{path}: {unknown('tool', step, holder)}")
+        elif done in _NAMED and step not in holder and not (last and isinstance(value, dict | list)):
+            raise ScenarioError(f"{path}: {unknown(_NAMED[done], step, holder)}")
         if last:
             holder[step] = deepcopy(value)
             break
@@ -86,12 +88,12 @@ def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return copied
 
 
-def _script(data: dict[str, Any], step: str | int) -> Any:
+def _script(scripts: dict[str, Any], label: Any, step: str | int) -> Any:
     """The script in the form that the path means: a bare list of rounds, or the mapping around it."""
-    script = data["llm"]
+    script = scripts[label]
     by_index = isinstance(step, int) or step.isdecimal()
     if isinstance(script, list) and not by_index:
-        script = data["llm"] = {"rounds": script}
+        script = scripts[label] = {"rounds": script}
     elif isinstance(script, dict) and by_index:
         return script.get("rules") or script.get("rounds") or []
     return script

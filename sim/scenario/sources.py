@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from bargein.sim.scenario.folders import inside
-from bargein.sim.scenario.places import Fault
+from bargein.sim.scenario.places import Fault, Path
 from bargein.sim.scenario.script import Llm
 from bargein.sim.scenario.suggest import unknown
 
@@ -24,50 +24,67 @@ if TYPE_CHECKING:
 __all__ = ["cassette_of", "ends_turns", "profiled_choice", "source_faults", "with_profiled_rounds"]
 
 
-def source_faults(scenario: Scenario) -> Iterator[Fault]:
-    """Everything about a profile or a cassette that cannot be, short of reading the cassette."""
-    script = scenario.llm
-    if script.cassette is not None and scenario.s2s is not None:
-        yield Fault(("llm", "cassette"), "a cassette holds text; accepted is a scenario without s2s")
-    elif script.cassette is not None:
-        found = _file(script.cassette, scenario.folder)
-        if isinstance(found, str):
-            yield Fault(("llm", "cassette"), found)
+def source_faults(scenario: Scenario, script: Llm, root: Path) -> Iterator[Fault]:
+    """Everything about a profile or a cassette that cannot be, short of reading the cassette.
+
+    Args:
+        script: one of the scenario's; ``root``: where it stands.
+    """
+    if script.cassette is not None:
+        problem = _cassette_problem(scenario, script.cassette)
+        if problem is not None:
+            yield Fault((*root, "cassette"), problem)
     if script.profile is not None:
-        yield from _profile_faults(script, script.profile)
+        yield from _profile_faults(scenario, script, script.profile, (*root, "profile"))
 
 
-def _profile_faults(script: Llm, name: str) -> Iterator[Fault]:
+def _cassette_problem(scenario: Scenario, name: str) -> str | None:
+    if scenario.s2s is not None:
+        return "a cassette holds text; accepted is a scenario without s2s"
+    if scenario.models:
+        return "a cassette holds what one model was asked; accepted is a scenario without models"
+    found = _file(name, scenario.folder)
+    return found if isinstance(found, str) else None
+
+
+def _profile_faults(scenario: Scenario, script: Llm, name: str, path: Path) -> Iterator[Fault]:
     from bargein.models.profiles import PROFILES
 
     if name not in PROFILES:
-        yield Fault(("llm", "profile"), unknown("profile", name, PROFILES))
+        yield Fault(path, unknown("profile", name, PROFILES))
     elif PROFILES[name].rounds is not None and not script.rounds:
-        yield Fault(("llm", "profile"), f"{name} changes the order of rounds; accepted is {name} beside rounds")
+        yield Fault(path, f"{name} changes the order of rounds; accepted is {name} beside rounds")
     elif not (script.rounds or script.rules or script.behaviour):
-        yield Fault(("llm", "profile"), f"{name} has no script to change; accepted is rounds, rules or a behaviour")
+        yield Fault(path, f"{name} has no script to change; accepted is rounds, rules or a behaviour")
+    elif PROFILES[name].ends_turns and script.rounds and scenario.models:
+        problem = f"{name} ends turns before their rounds are used up, some of which may be another model's"
+        yield Fault(path, f"{problem}; accepted is {name} beside rules")
 
 
 def with_profiled_rounds(scenario: Scenario) -> Scenario:
-    """The scenario with its rounds as its profile changes them, where that is what the profile does."""
-    script = scenario.llm
-    if script.profile is None:
+    """The scenario with rounds as a profile changes them, where that is what the profile does."""
+    if all(script.profile is None for script in scenario.scripts.values()):
         return scenario
+    models = {label: _with_profiled_rounds(script) for label, script in scenario.models.items()}
+    return replace(scenario, llm=_with_profiled_rounds(scenario.llm), models=models)
+
+
+def _with_profiled_rounds(script: Llm) -> Llm:
+    if script.profile is None:
+        return script
     from bargein.models.profiles import PROFILES
 
     change = PROFILES[script.profile].rounds
-    if change is None:
-        return scenario
-    return replace(scenario, llm=replace(script, profile=None, rounds=change(script.rounds)))
+    return script if change is None else replace(script, profile=None, rounds=change(script.rounds))
 
 
-def profiled_choice(script: Llm, choose: Choose) -> Choose:
-    """``choose`` as a model of the script's profile answers, if it has one; for one session."""
+def profiled_choice(script: Llm, choose: Choose, answers: int = 0) -> Choose:
+    """``choose`` as a model of the script's profile answers, if it has one; for one session, ``answers`` into it."""
     if script.profile is None:
         return choose
     from bargein.models.profiles import PROFILES, profiled
 
-    return profiled(PROFILES[script.profile], choose)
+    return profiled(PROFILES[script.profile], choose, answers)
 
 
 def ends_turns(script: Llm) -> bool:

@@ -1,8 +1,8 @@
-"""The steering of a scenario: rules that change single requests, shorten what is sent, or deny a tool's calls.
+"""The steering of a scenario: rules that change single requests, send them to another model, or deny a tool's calls.
 
 Part of the scenario model; ``model`` gathers it, ``checks`` asks what is wrong with it, and ``build`` hands the session
-what it makes of it. Left out: what a rule does (``bargein.pipelines.steering``), and routes to other models, which a
-scenario, with its one script, does not declare.
+what it makes of it. Left out: what a rule does (``bargein.pipelines.steering``), and what other models say, which
+stands beside ``llm`` under ``models``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bargein.sim.scenario.suggest import either, unknown
 if TYPE_CHECKING:
     from bargein.sim.scenario.model import Scenario
 
-__all__ = ["Patch", "Steer", "SteerLimit", "SteerWhen", "steering_faults", "steering_of"]
+__all__ = ["Patch", "Steer", "SteerLimit", "SteerWhen", "hook_names", "steering_faults", "steering_of"]
 
-_DOES = ("patch", "deny", "limit")
+_DOES = ("patch", "deny", "limit", "route")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Steer:
         patch: the request differs so; the conversation does not.
         deny: a tool; its calls are answered with ``reason`` and not served.
         limit: results of tools are sent shortened; the conversation keeps them whole.
+        route: the label of the model that has the request, the agent's own among them.
     """
 
     when: SteerWhen = SteerWhen()
@@ -76,6 +77,17 @@ class Steer:
     deny: str | None = None
     reason: str = ""
     limit: SteerLimit | None = None
+    route: str | None = None
+
+
+def hook_names(rules: tuple[Steer, ...]) -> list[str]:
+    """What the rules are called where a program declares its hooks, in their order: ``patch``, ``deny:book_table``."""
+    names = []
+    for rule in rules:
+        does = next(key for key in _DOES if getattr(rule, key) is not None)
+        about = getattr(rule, does)
+        names.append(f"{does}:{about}" if isinstance(about, str) else does)
+    return names
 
 
 def steering_of(rules: tuple[Steer, ...]) -> Steering:
@@ -99,6 +111,7 @@ def _rule(rule: Steer) -> SteeringRule:
         None if limit is None else ResultLimit(limit.max_bytes, limit.marker),
         rule.deny,
         rule.reason,
+        rule.route,
     )
 
 
@@ -123,6 +136,8 @@ def steering_faults(scenario: Scenario) -> Iterator[Fault]:
                 )
         elif rule.reason:
             yield Fault((*path, "reason"), "there is nothing to deny; accepted is reason with deny")
+        if rule.route is not None and rule.route not in scenario.scripts:
+            yield Fault((*path, "route"), unknown("model", rule.route, scenario.scripts))
         if rule.patch is not None:
             yield from _patch_faults(rule.patch, (*path, "patch"), tools)
 

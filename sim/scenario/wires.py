@@ -14,16 +14,17 @@ from bargein.sim.scenario.suggest import unknown
 __all__ = ["wire_faults"]
 
 
-def wire_faults(script: Llm, reasoning: Sequence[tuple[Path, str]]) -> Iterator[Fault]:
+def wire_faults(script: Llm, root: Path, reasoning: Sequence[tuple[Path, str]]) -> Iterator[Fault]:
     """Everything about a script's wire that cannot be.
 
     Args:
+        root: where the script stands.
         reasoning: the place of each round, and what it thinks.
     """
     if script.wire is None:
         for key in ("quirks", "chunking"):
             if getattr(script, key) not in ((), "event"):
-                yield Fault(("llm", key), f"{key} stands without wire; accepted is {key} beside the vendor it is of")
+                yield Fault((*root, key), f"{key} stands without wire; accepted is {key} beside the vendor it is of")
         for path, thought in reasoning:
             if thought:
                 yield Fault(
@@ -34,9 +35,9 @@ def wire_faults(script: Llm, reasoning: Sequence[tuple[Path, str]]) -> Iterator[
     from bargein.models.vendors.wire import answer_class
 
     if script.wire not in WIRES:
-        yield Fault(("llm", "wire"), unknown("wire", script.wire, WIRES))
+        yield Fault((*root, "wire"), unknown("wire", script.wire, WIRES))
         return
     supported = tuple(sorted(answer_class(script.wire).SUPPORTED))
     for index, quirk in enumerate(script.quirks):
         if quirk not in supported:
-            yield Fault(("llm", "quirks", index), unknown(f"quirk of {script.wire}", quirk, supported))
+            yield Fault((*root, "quirks", index), unknown(f"quirk of {script.wire}", quirk, supported))

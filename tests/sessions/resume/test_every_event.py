@@ -20,7 +20,7 @@ from bargein.sim.lab.checkpoints import When, checkpoint_of, take_checkpoint
 from bargein.sim.lab.result import Result
 from bargein.sim.scenario.build import Plan
 
-NAMES = [name for name in sim.scenarios() if sim.load(name).s2s is None]
+NAMES = sim.scenarios()
 
 
 def save_all(name: str, folder: Path, tie_seed: int | None = None) -> tuple[Result, dict[str, list[int]]]:

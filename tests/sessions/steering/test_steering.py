@@ -348,14 +348,15 @@ BAD = [
     ("{limit: {}}", 'steering[0].limit: the key "max_bytes" is missing; accepted is a mapping with max_bytes and '
                     "marker"),
     ("{limit: {max_bytes: 0}}", "steering[0].limit.max_bytes: found 0; accepted is a whole number, 1 or more"),
-    ("{}", "steering[0]: it does nothing; accepted is one of patch, deny or limit"),
-    ("{when: {epoch: 1}}", "steering[0]: it does nothing; accepted is one of patch, deny or limit"),
+    ("{}", "steering[0]: it does nothing; accepted is one of patch, deny, limit or route"),
+    ("{when: {epoch: 1}}", "steering[0]: it does nothing; accepted is one of patch, deny, limit or route"),
     ("{deny: look, reason: a, limit: {max_bytes: 9}}", "steering[0]: deny and limit are given together; accepted is "
-                                                       "one of patch, deny or limit"),
+                                                       "one of patch, deny, limit or route"),
     ("{when: {round: 0}, patch: {system: a}}", "steering[0].when.round: found 0; accepted is a whole number, 1 or "
                                                "more"),
     ("{when: {turn: 1}, patch: {system: a}}", 'steering[0].when.turn: unknown key "turn"; accepted is epoch or round'),
-    ("{route: fast}", 'steering[0].route: unknown key "route"; accepted is deny, limit, patch, reason or when'),
+    ("{rout: fast}", 'steering[0].rout: unknown key "rout"; the nearest known one is "route"'),
+    ("{route: fast}", 'steering[0].route: unknown model "fast"; accepted is default'),
 ]  # fmt: skip
 
 

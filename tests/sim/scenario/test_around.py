@@ -17,6 +17,7 @@ from bargein.sim.scenario.places import ScenarioError
     [
         ("memory", {"store": "memory"}, "memory"),
         ("steering", [{"limit": {"max_bytes": 10}}], "steering"),
+        ("models", {"fast": []}, "models"),
         ("s2s", {"provider": "realtime"}, "s2s"),
         ("llm.wire", "anthropic", "llm.wire"),
     ],
