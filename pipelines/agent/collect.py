@@ -17,6 +17,7 @@ from bargein.pipelines.agent.parts import CallPart
 from bargein.pipelines.agent.run_memory import land_append
 from bargein.pipelines.agent.run_state import Purpose, Run, Turn
 from bargein.sim.effects.bus import Outcome, Status
+from bargein.sim.effects.reports import Report
 from bargein.sim.kernel.cancel import Cause
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
             turn.first_call = run.calls
             turn.fold = StreamFold(run.scope, run.calls)
         turn.items.append(item)
-        if isinstance(item, StreamError):
-            _break(turn, item)
+        report = item.report if isinstance(item, StreamError) else item
+        if isinstance(report, Report):
+            _break(turn, report)
             return
         turn.fold.feed(item)
         run.calls = turn.fold.calls
@@ -67,14 +69,14 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
                 discover_early(run, turn, block)
 
 
-def _break(turn: Turn, error: StreamError) -> None:
+def _break(turn: Turn, report: Report) -> None:
     """The stream broke: the round ends here, whatever its producer goes on to send."""
     turn.broken = True
-    turn.errors.append((len(turn.items) - 1, error.report))
+    turn.errors.append((len(turn.items) - 1, report))
     request = turn.request
     assert request is not None
     dispatch = request.dispatch
-    request.outcome = Outcome(Status.FAILED, error.report)
+    request.outcome = Outcome(Status.FAILED, report)
     if dispatch is not None and dispatch.running:
         dispatch.cancel(Cause.DISCARDED)
 

@@ -81,6 +81,7 @@ class Moment:
     def deny(self, reason: str) -> None:
         """Answer the effect as denied, in place of dispatching it."""
         self._effect().outcome = failed(ReportKind.DENIED, reason)
+        self.runs.wake()  # the place that it leaves in its batch is another's
 
     def patch_arguments(self, arguments: Any) -> None:
         """Have the tool run with other arguments; history keeps the model's."""

@@ -216,6 +216,16 @@ def test_a_denial_at_the_gate_is_a_result_without_a_record() -> None:
     assert run.history.statuses(2) == (ResultStatus.DENIED,)
 
 
+def test_a_denial_at_the_gate_leaves_its_place_to_the_next_call() -> None:
+    world = batch("a", "b", concurrency=1)
+    world.tool("a")
+    later = world.tool("b", delay_us=S)
+    at_gate(world, "a", lambda moment: moment.deny("denied by the host"))
+    run = world.run()
+    assert (later.started, world.clock.now, world.records) == ([(0, "{}")], S, "C T C")
+    assert run.history.statuses(2) == (ResultStatus.DENIED, ResultStatus.OK)
+
+
 @pytest.mark.parametrize("kind", [ReportKind.BUS_CLOSED, ReportKind.HANDLER_UNAVAILABLE, ReportKind.DIVERGENCE])
 def test_what_the_model_must_not_see_fails_the_run(kind: ReportKind) -> None:
     world = batch("a")
