@@ -15,6 +15,7 @@ BENCHES = {
     "sessions": "one session",
     "text": "its text, and judging it",
     "effects": "recording, replaying, saving and resuming one session",
+    "agent_runs": "recording, replaying, saving and loading one agent run",
     "lab": "many sessions",
     "cold_start": "cold start",
     "memory": "memory",
