@@ -61,11 +61,14 @@ def open_run(runs: AgentRuns, run: Run) -> None:
 
 
 def advance(runs: AgentRuns, run: Run) -> None:
-    """A run that wants another round gets it, unless its turns are spent or somebody holds it at a committed turn.
+    """A run that wants another round gets it, unless its turns are spent or somebody holds it at a committed turn. One
+    that has its answer, and was saved before it settled, wants none.
 
     A round that only asks again after a provider's error neither checks nor spends the turns.
     """
     if run.phase is not Phase.ASSEMBLING or (run.turn is not None and not run.turn.read):
+        return
+    if run.settles:
         return
     if not run.retrying and run.cursor >= max_turns(run):
         runs.end(run, Failed(Failure.MAX_TURNS, limit=max_turns(run)))

@@ -153,7 +153,8 @@ def materialise_answer(runs: AgentRuns, run: Run) -> None:
     turn = run.turn
     if turn is None or run.settling is not None:
         return
-    if turn.commit is not None and turn.output_after is not None and not turn.reprompts:
+    if turn.settles:
+        assert turn.output_after is not None
         said = compact(turn.output_after.arguments)
         turn.output_after = None
         runs.store(run, RunMessage(Role.ASSISTANT, (TextPart(said),)))

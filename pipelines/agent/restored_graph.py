@@ -3,7 +3,8 @@
 Every entity is looked at before anything is believed: what it hangs on and what it refers to, its values by their
 fields' hints, messages by what their role may hold, media by the payloads there are, calls that a batch holds back by
 what a batch can hold (run contract, section 13). Derived things (the effects of a round, the fold of a stream that has
-ended) are made again. Left out: who serves what, and going on (``run_restore``).
+ended) are made again. Left out: effects by themselves (``restored_effects``), who serves what, and going on
+(``run_restore``).
 """
 
 from __future__ import annotations
@@ -19,33 +20,23 @@ from bargein.pipelines.agent.history import Held, HeldMessage, History, ResultSt
 from bargein.pipelines.agent.media_sources import Base64, ContentError, Raw, Source, Stored
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.parts import AssistantHead, MediaPart, Part, ResultPart, RunMessage
+from bargein.pipelines.agent.restored_effects import RestoredEffects, check_ids
 from bargein.pipelines.agent.run_checkpoint import RunCheckpoint
 from bargein.pipelines.agent.run_settings import Agent, Settings
-from bargein.pipelines.agent.run_state import (
-    BATCH_OWNER,
-    InvalidCall,
-    PendingEffect,
-    Phase,
-    Purpose,
-    Run,
-    Turn,
-)
+from bargein.pipelines.agent.run_state import InvalidCall, PendingEffect, Run, Turn
 from bargein.pipelines.agent.saved_errors import (
     BadBinary,
     BadContent,
-    BadHold,
     BadLink,
     BadParent,
     BadValue,
-    IdTaken,
     MissingBinary,
     UnknownField,
     UnknownHostState,
     UnknownKind,
 )
 from bargein.pipelines.agent.saved_graph import AGENT, EFFECT, INVALID, RUN, TURN
-from bargein.pipelines.agent.saved_values import ValueFault, read, read_fields, shaped
-from bargein.sim.effects.kinds import EffectKind
+from bargein.pipelines.agent.saved_values import ValueFault, count, read, read_fields, shaped
 
 __all__ = ["RestoredGraph"]
 
@@ -69,9 +60,8 @@ _VALUES = {**_VALUES, "effect": EFFECT}
 class _Saved:
     """What a run's entities say that is put together once all of them were read."""
 
+    effects: RestoredEffects
     parts: dict[str, int] = field(default_factory=dict)
-    placed: dict[int, PendingEffect] = field(default_factory=dict)
-    slots: dict[Turn, dict[int, PendingEffect]] = field(default_factory=dict)
 
 
 class RestoredGraph:
@@ -115,7 +105,7 @@ class RestoredGraph:
         for run in self.runs:
             self._complete(run)
         self.effects = [effect for run in self.runs for effect in run.effects]
-        self._check_ids()
+        check_ids(self.effects, checkpoint.name)
 
     def _place(self, at: int) -> str:
         return f"{self._checkpoint.name}: entities[{at}]"
@@ -136,7 +126,9 @@ class RestoredGraph:
         known = (*_LINKS[kind], *_VALUES.get(kind, ()))
         for name in entity:
             if name != "kind" and name not in known:
-                raise UnknownField(f"{place}.{name}: a {kind} has no {name}; accepted is {', '.join(known)}")
+                raise UnknownField(
+                    f"{place}.{name}: an entity of kind {kind} has no {name}; accepted is {', '.join(known)}"
+                )
         for name in _LINKS[kind]:
             if name not in entity:
                 raise BadValue(f"{place}: {name} is missing; it was edited")
@@ -156,7 +148,7 @@ class RestoredGraph:
         return Agent(**values)
 
     def _run(self, at: int, entity: Mapping[str, Any], place: str) -> Run:
-        seq, next_part = self._count(entity, "seq", place), self._count(entity, "next_part", place)
+        seq, next_part = count(entity["seq"], f"{place}.seq"), count(entity["next_part"], f"{place}.next_part")
         agent = self._linked(entity["agent"], Agent, f"{place}.agent", BadLink)
         if any(run.seq == seq for run in self.runs) or not 0 < seq < self._checkpoint.next_run:
             raise BadValue(f"{place}.seq: found {seq}; accepted is a number of its own below counters.next_run")
@@ -166,7 +158,7 @@ class RestoredGraph:
         run.history.next_part = next_part
         run.host = self._host(entity["host"], place)
         self.runs.append(run)
-        self._of_run[run] = _Saved()
+        self._of_run[run] = _Saved(RestoredEffects(run, self._wake))
         self._run_of[at] = run
         return run
 
@@ -180,8 +172,8 @@ class RestoredGraph:
         read_back = {}
         for name, each in data.items():
             try:
-                read_back[name] = self._host_state[name][1](each)
-            except (TypeError, ValueError, KeyError) as error:
+                read_back[name] = self._host_state[name][1](read(each, f"{place}.host.{name}"))
+            except (TypeError, ValueError, LookupError, AttributeError) as error:
                 raise BadValue(f"{place}.host.{name}: it cannot be read: {error}") from error
         return read_back
 
@@ -209,6 +201,12 @@ class RestoredGraph:
             raise BadValue(f"{place}.status: it is that of a tool's result, and stands on a {part.type} part")
         if id_ in self._of_run[run].parts:
             raise BadValue(f"{place}.id: {run.scope} has two parts {id_}")
+        if not _was_given(id_, run):
+            raise BadValue(
+                f"{place}.id: found {id_!r}; accepted is {run.scope}: and a number below the run's next_part"
+            )
+        if type(part) is ResultPart and part.items:
+            raise BadValue(f"{place}.part.items: what a result holds hangs on it; accepted is none in itself")
         if isinstance(part, MediaPart):
             self._check_source(part.source, place)
         held = Held(id_, part, (), None if status is None else ResultStatus(status))
@@ -226,14 +224,14 @@ class RestoredGraph:
         """A part on its message, or an item in its result."""
         if isinstance(parent, HeldMessage):
             parent.parts.append(held)
-            RunMessage(parent.role, tuple([each.part for each in parent.parts]), parent.head)
+            RunMessage(parent.role, (held.part,))  # whether the role may hold it
             return
         if type(parent.part) is not ResultPart:
             raise BadParent(f"{place}.parent: it hangs on a {parent.part.type} part, which holds none")
         parent.items = (*parent.items, held)
-        inside: Any = tuple([each.part for each in parent.items])
+        inside: Any = (*parent.part.items, held.part)
+        RunMessage(Role.USER, (ResultPart("", inside[-1:]),))  # whether a result may hold it
         parent.part = ResultPart(parent.part.call_id, inside, parent.part.name, parent.part.provider_id)
-        RunMessage(Role.USER, (parent.part,))  # whether a result may hold it
 
     def _turn(self, at: int, entity: Mapping[str, Any], place: str) -> Turn:
         run = self._parent(at, entity, Run, place)
@@ -258,7 +256,7 @@ class RestoredGraph:
         if not found:
             raise BadLink(f"{place}: entity {link} is a message of another run than {run.scope}")
         if message.role is not role:
-            raise BadLink(f"{place}: entity {link} is a {message.role} message; accepted is a {role} message")
+            raise BadLink(f"{place}: entity {link} is of role {message.role}; accepted is a message of role {role}")
         if role is Role.USER and any(type(each.part) is not ResultPart for each in message.parts):
             raise BadLink(f"{place}: entity {link} holds more than results of tools")
         return found[0]
@@ -288,44 +286,7 @@ class RestoredGraph:
         parent = self._parent(at, entity, Run | Turn, place)
         run = self._run_of[at]
         assert run is not None
-        answered = {"payload": None} if entity.get("outcome") is not None else {}
-        values = read_fields(PendingEffect, EFFECT, {**answered, **entity}, place)
-        asks = entity["asks"]
-        if asks not in tuple(EffectKind):
-            raise BadValue(f"{place}.asks: found {asks!r}; accepted is one of {', '.join(EffectKind)}")
-        turn = parent if isinstance(parent, Turn) else None
-        effect = PendingEffect(EffectKind(asks), wake=self._wake, turn=turn, **values)
-        effect.reserved = shaped(entity["id"], int | None, f"{place}.id")
-        effect.parent = shaped(entity["on_behalf_of"], int | None, f"{place}.on_behalf_of")
-        self._saved_places(run, effect, entity, place)
-        return effect
-
-    def _saved_places(self, run: Run, effect: PendingEffect, entity: Mapping[str, Any], place: str) -> None:
-        """Where an effect stands among those of its run and its batch, and how it is held."""
-        saved = self._of_run[run]
-        number = self._count(entity, "place", place)
-        if number in saved.placed:
-            raise BadValue(f"{place}.place: {run.scope} has two effects at {number}")
-        saved.placed[number] = effect
-        slot = shaped(entity["slot"], int | None, f"{place}.slot")
-        if (slot is None) is (effect.purpose is Purpose.CALL and effect.turn is not None):
-            raise BadHold(f"{place}.slot: found {slot!r}; a round's call has its place in the batch, and nothing else")
-        if slot is not None and effect.turn is not None:
-            slots = saved.slots.setdefault(effect.turn, {})
-            if slot in slots:
-                raise BadHold(f"{place}.slot: the batch has two calls at {slot}")
-            slots[slot] = effect
-        if entity["held"] is not effect.held:
-            raise BadHold(f"{place}.held: found {entity['held']!r}; its owners are {', '.join(effect.holds) or 'none'}")
-        if BATCH_OWNER in effect.holds and (
-            slot is None or effect.outcome is not None or run.phase is not Phase.RESOLVING_TOOLS
-        ):
-            raise BadHold(f"{place}.holds: {BATCH_OWNER} holds it, and it is no call that waits in a batch")
-        left_us = shaped(entity["release_in_us"], int | None, f"{place}.release_in_us")
-        if left_us is not None:
-            if left_us < 0:
-                raise BadValue(f"{place}.release_in_us: found {left_us}; accepted is 0 or more")
-            self.waits_us[effect] = left_us
+        return self._of_run[run].effects.read(entity, parent if isinstance(parent, Turn) else None, place)
 
     # -- references ---------------------------------------------------------------------------------------
 
@@ -341,46 +302,30 @@ class RestoredGraph:
             raise error(f"{place}: found {link!r}; accepted is the position of an entity before it")
         found = self.objects[link]
         if not isinstance(found, kind):
-            raise error(f"{place}: entity {link} is a {self._checkpoint.entities[link]['kind']}, which it cannot be")
+            raise error(
+                f"{place}: entity {link} is of kind {self._checkpoint.entities[link]['kind']}, which does not fit"
+            )
         return found
-
-    def _count(self, entity: Mapping[str, Any], name: str, place: str) -> int:
-        value: int = shaped(entity[name], int, f"{place}.{name}")
-        if value < 0:
-            raise BadValue(f"{place}.{name}: found {value}; accepted is a whole number from 0")
-        return value
 
     # -- putting a run together ---------------------------------------------------------------------------
 
     def _complete(self, run: Run) -> None:
-        """What is derived: the run's effects in their order, and those of each round by what they are for."""
-        saved = self._of_run[run]
-        run.effects = [saved.placed[number] for number in sorted(saved.placed)]
-        for turn in run.turns:
-            slots = saved.slots.get(turn, {})
-            turn.batch = [slots[slot] for slot in sorted(slots)]
-            if run.ending is None and sorted(slots) != list(range(len(slots))):
-                raise BadHold(
-                    f"{self._checkpoint.name}: {run.scope}, turn {turn.number}: a call of the batch is missing"
-                )
-            for effect in run.effects:
-                if effect.turn is turn and effect.purpose is Purpose.REQUEST:
-                    turn.request = effect
-                elif effect.turn is turn and effect.purpose is Purpose.LOOKUP:
-                    turn.lookups.append(effect)
+        """What is derived of a run, once all of it was read."""
+        effects = self._of_run[run].effects
+        effects.complete(self._checkpoint.name)
+        self.waits_us.update(effects.waits_us)
         try:
             run.history.messages()
         except ContentError as error:
             raise BadContent(f"{self._checkpoint.name}: {run.scope}: {error}") from error
 
-    def _check_ids(self) -> None:
-        seen: dict[int, PendingEffect] = {}
-        for effect in self.effects:
-            if effect.reserved is None:
-                continue
-            if effect.reserved in seen or effect.reserved < 0:
-                raise IdTaken(f"{self._checkpoint.name}: two effects have the id {effect.reserved}")
-            seen[effect.reserved] = effect
+
+def _was_given(id_: str, run: Run) -> bool:
+    """Whether a part's id is one that the run has given before."""
+    owner, _, number = id_.rpartition(":")
+    return (
+        owner == run.scope and number.isdecimal() and f"{int(number)}" == number and int(number) < run.history.next_part
+    )
 
 
 def _folded(run: Run, turn: Turn, place: str) -> StreamFold:

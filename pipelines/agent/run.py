@@ -24,7 +24,7 @@ from bargein.pipelines.agent.media_sources import ContentError
 from bargein.pipelines.agent.parts import Part, RunMessage, user_message
 from bargein.pipelines.agent.run_settings import Agent, Settings
 from bargein.pipelines.agent.run_state import Memory, PendingEffect, Purpose, Run, Turn
-from bargein.pipelines.agent.run_steps import COLLECT, STAGES
+from bargein.pipelines.agent.run_steps import COLLECT, DISPATCH, STAGES, dispatch_effect
 from bargein.sim.effects.bus import EffectBus, EffectKind, Outcome
 from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.reports import Report, ReportKind
@@ -60,6 +60,7 @@ class AgentRuns:
         timeline: what happened, in order.
         live: the runs there are, by number, the oldest first.
         next_run: number of the next one.
+        queued: numbers that were given to runs which are not there yet.
         host_state: how what the host keeps with a run is written and read, by name; nothing else of it is saved.
     """
 
@@ -78,7 +79,9 @@ class AgentRuns:
         self.live: dict[int, Run] = {}
         self.next_run = 1
         self.host_state: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}
+        self.queued: dict[int, None] = {}
         self._commands: deque[Callable[[], object]] = deque()
+        self._again: list[tuple[Run, PendingEffect]] = []
         self._submitted: deque[tuple[PendingEffect, Outcome]] = deque()
         self._awake = False
         self._watchers: list[Callable[[Run, int], object]] = []
@@ -111,7 +114,13 @@ class AgentRuns:
         """Have a run start with the next step. Returns its number, which is in ``live`` from then on."""
         seq = self._number()
         rest = (seq, agent, prompt, tuple(history), streamed, max_turns, settings)
-        self._queue(lambda: self._populate(*rest))
+
+        def spawn() -> None:
+            del self.queued[seq]
+            self._populate(*rest)
+
+        self.queued[seq] = None
+        self._queue(spawn)
         return seq
 
     def create(self, agent: Agent, settings: Settings | None = None, *, streamed: bool = False) -> Run:
@@ -270,6 +279,13 @@ class AgentRuns:
         self._submitted.append((effect, outcome))
         self.wake()
 
+    def ask_again(self, effects: Iterable[tuple[Run, PendingEffect]]) -> None:
+        """Have effects of saved runs that were taken and not answered go out with the next step, before all others, in
+        the order of their ids and so of their records, whichever run they are of."""
+        again = [(run, effect) for run, effect in effects if effect.reserved is not None and effect.outcome is None]
+        self._again = sorted([*self._again, *again], key=lambda each: each[1].reserved or 0)
+        self.wake()
+
     def store(self, run: Run, message: RunMessage, statuses: Sequence[ResultStatus | None] = ()) -> int | None:
         """Add a message to a run's history; one that cannot be stored fails the run, and only this one."""
         try:
@@ -308,11 +324,20 @@ class AgentRuns:
         while self._commands:
             self._commands.popleft()()
         for stage, ended in STAGES:
-            if stage is COLLECT:
+            if stage is DISPATCH and self._again:
+                self._dispatch_again()
+            elif stage is COLLECT:
                 self._collect()
             for run in tuple(self.live.values()):
                 if (ended or run.ending is None) and self.live.get(run.seq) is run:
                     stage(self, run)
+
+    def _dispatch_again(self) -> None:
+        again, self._again = self._again, []
+        for run, effect in again:
+            here = self.live.get(run.seq) is run and effect in run.effects
+            if here and effect.outcome is None and not effect.held:
+                dispatch_effect(self, run, effect)
 
     def _collect(self) -> None:
         """Land what was submitted before this step, in the order in which it was."""

@@ -131,7 +131,12 @@ class RunCheckpoint:
 
 def _check_format(data: Any, name: str) -> None:
     if type(data) is not dict or "bargein_runs" not in data:
-        known = {"bargein_log": "an effect log", "bargein_checkpoint": "a checkpoint of a session"}
+        known = {
+            "bargein_log": "an effect log",
+            "bargein_log_checkpoint": "the head of an effect log",
+            "bargein_checkpoint": "a checkpoint of a session",
+            "bargein_cassette": "a recording of a wire",
+        }
         found = next((what for key, what in known.items() if type(data) is dict and key in data), "something else")
         raise NotACheckpoint(f"{name}: it is {found}; accepted is a checkpoint of agent runs")
     if type(data["bargein_runs"]) is not int or data["bargein_runs"] != FORMAT:

@@ -34,6 +34,7 @@ from bargein.pipelines.agent.saved_errors import (
 from bargein.sim.effects.bus import LAST_ID, Handler
 from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.layers import Layer
+from bargein.sim.effects.serving import capacity_of
 
 if TYPE_CHECKING:
     from bargein.pipelines.agent.run import AgentRuns
@@ -56,14 +57,20 @@ class Supplied:
 
     Attributes:
         layers: those around it, the outermost first.
-        capacity: how many it serves at one time; any number where ``None``.
+        capacity: how many it serves at one time, any number where ``None``; a key that is served already keeps its own.
         descriptor: what is known of it, under whatever key; what the key says unless given.
+
+    Raises:
+        ValueError: the capacity is none.
     """
 
     handler: Handler
     layers: tuple[Layer, ...] = ()
     capacity: int | None = None
     descriptor: Descriptor | None = None
+
+    def __post_init__(self) -> None:
+        capacity_of(False, self.capacity)
 
     def described(self, key: str) -> Descriptor:
         """What is known of it once it is installed under ``key``."""
@@ -112,9 +119,10 @@ def load_runs(
 
     Raises:
         CheckpointError: it cannot be; the class says why.
+        ValueError: there is no such mode.
     """
     graph = _scratch(checkpoint, runs)
-    given = _settled(checkpoint, runs, list(handlers), mode)
+    given = _settled(checkpoint, runs, list(handlers), RestoreMode(mode))
     _install(runs, given)
     runs.assets.adopt(graph.assets)
     for run in graph.runs:
@@ -127,24 +135,25 @@ def load_runs(
     for effect, left_us in graph.waits_us.items():
         effect.release_at_us = runs.clock.now + left_us
         arm_release(runs, effect)
-    runs.wake()
+    runs.ask_again([(run, effect) for run in graph.runs for effect in run.effects])
     kinds = tuple([entity["kind"] for entity in checkpoint.entities])
     return Loaded(tuple(graph.runs), tuple(graph.objects), kinds)
 
 
 def _scratch(checkpoint: RunCheckpoint, runs: AgentRuns) -> RestoredGraph:
     """The runs, read in a place of their own, and seen to be fit to go on."""
-    contracts = checkpoint.requirements()
     graph = RestoredGraph(checkpoint, runs.assets.copy(), runs.host_state, runs.wake)
+    contracts = checkpoint.requirements()
     name = checkpoint.name
     for run in graph.runs:
-        if run.seq in runs.live:
+        if run.seq in runs.live or run.seq in runs.queued:
             raise RunTaken(f"{name}: run {run.seq} is here already; accepted is a session without a run of this number")
-    issued = {effect.id for effect in runs.bus.bus.log}
+    issued: set[int | None] = {effect.id for effect in runs.bus.bus.log}
+    issued |= {effect.id for run in runs.live.values() for effect in run.effects}
     for effect in graph.effects:
         if effect.outcome is None:
             _check_unfinished(effect, contracts, name)
-            if effect.reserved in issued:
+            if effect.reserved is not None and effect.reserved in issued:
                 raise IdTaken(f"{name}: {_told(effect)} has to go out again, and another effect here has its id")
     return graph
 

@@ -256,6 +256,11 @@ class Turn:
         """Its changes to the request."""
         return self.patch or RequestPatch()
 
+    @property
+    def settles(self) -> bool:
+        """Whether its batch has landed, and the run settles on the call of the output tool that stood beside it."""
+        return self.commit is not None and self.output_after is not None and not self.reprompts
+
     def may_run(self, name: str) -> bool:
         """Whether a call of this name is one the round expects."""
         return self.access.key_of(name) is not None or (self.mode is OutputMode.TOOL and name == self.output_tool)
@@ -334,6 +339,11 @@ class Run:
     def turn(self) -> Turn | None:
         """The newest round."""
         return self.turns[-1] if self.turns else None
+
+    @property
+    def settles(self) -> bool:
+        """Whether it has its answer, and nothing but its ending is left: it asks nothing more."""
+        return self.ending is None and (self.settling is not None or (bool(self.turns) and self.turns[-1].settles))
 
     @property
     def messages(self) -> tuple[RunMessage, ...]:

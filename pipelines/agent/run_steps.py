@@ -29,6 +29,8 @@ Stage = Callable[["AgentRuns", Run], None]
 
 def gate(runs: AgentRuns, run: Run) -> None:
     """Put each effect before the hooks once, before it is dispatched."""
+    if run.settles:
+        return
     for effect in tuple(run.effects):
         if not effect.gated and run.ending is None:
             effect.gated = True
@@ -39,6 +41,8 @@ def gate(runs: AgentRuns, run: Run) -> None:
 
 def dispatch(runs: AgentRuns, run: Run) -> None:
     """Dispatch what nobody holds, in the order in which it was asked for."""
+    if run.settles:  # it was saved before it could end, and what it had not asked by then is not asked any more
+        return
     for effect in tuple(run.effects):
         if effect.dispatch is None and effect.outcome is None and not effect.held:
             dispatch_effect(runs, run, effect)

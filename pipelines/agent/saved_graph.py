@@ -40,10 +40,12 @@ TURN = (
 EFFECT = ("key", "payload", "call", "purpose", "outcome", "gated", "judged", "holds", "barred")
 INVALID = ("call", "prefix", "position", "resolution", "asked", "done")
 """The fields of each class that are values; the others are links, or are made again."""
+_OF_STREAM = ("inbox", "items", "errors", "first_call")
+"""Those of a turn that are left out while its answer comes in pieces that nobody sees."""
 
 
 def save_runs(runs: AgentRuns) -> RunCheckpoint:
-    """All runs as they stand, between two steps or at the moment `At.CHECKPOINT` of one.
+    """All runs as they stand, between two steps, at the moment `At.CHECKPOINT` of one, or for whoever watches commits.
 
     Nothing is changed by it. What is saved need not be fit to go on from; loading says so.
 
@@ -57,6 +59,17 @@ def save_runs(runs: AgentRuns) -> RunCheckpoint:
     assets = runs.assets
     binaries = {digest: assets.data(digest) for digest in assets.digests}
     return RunCheckpoint(runs.clock.now, tuple(entities), runs.next_run, runs.bus.bus.next_id, binaries)
+
+
+def _unseen(run: Run) -> Turn | None:
+    """The newest round, where its answer comes in pieces that nobody sees before it is whole.
+
+    What has come of it is not saved: the model is asked again, like one that answers in one piece.
+    """
+    turn = run.turn
+    if turn is None or run.streamed or turn.request is None or turn.request.outcome is not None:
+        return None
+    return turn
 
 
 class _Writer:
@@ -89,7 +102,13 @@ class _Writer:
     def _run(self, run: Run) -> None:
         agent = next(position for agent, position in self._agents if agent is run.agent)
         values = plain_fields(run, RUN, run.scope)
-        host = {name: to_plain(run.host[name]) for name, (to_plain, _) in self._host(run).items()}
+        unseen = _unseen(run)
+        if unseen is not None and unseen.items:
+            values["calls"] = unseen.first_call
+        host = {
+            name: plain(to_plain(run.host[name]), f"{run.scope}: host.{name}")
+            for name, (to_plain, _) in self._host(run).items()
+        }
         here = self._add("run", agent=agent, seq=run.seq, next_part=run.history.next_part, host=host, **values)
         parts: dict[str, int] = {}
         messages = [self._message(held, here, run.scope, parts) for held in run.history.stored]
@@ -135,7 +154,8 @@ class _Writer:
             name: None if at is None else messages[at]
             for name, at in (("assistant", turn.assistant), ("results", turn.results))
         }
-        here = self._add("turn", parent=parent, **links, **plain_fields(turn, TURN, place))
+        names = [name for name in TURN if name not in _OF_STREAM] if turn is _unseen(run) else TURN
+        here = self._add("turn", parent=parent, **links, **plain_fields(turn, names, place))
         for edit in turn.edits:
             text = edit.text if isinstance(edit, TextEdit) else None
             self._add("edit", parent=here, target=parts.get(edit.target, edit.target), text=text)

@@ -19,6 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bargein.pipelines.agent import (
     answers,
+    asked,
     deltas,
     edits,
     endings,
@@ -35,15 +36,18 @@ from bargein.pipelines.agent.history import ResultStatus
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.result_limit import ResultLimit
 from bargein.sim.effects.bus import Outcome, Status
+from bargein.sim.effects.documents import MAX_DEPTH
 from bargein.sim.effects.kinds import EffectKind
 from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.cancel import Cause
 
-__all__ = ["ValueFault", "hints_of", "plain", "plain_fields", "read", "read_fields", "shaped"]
+__all__ = ["ValueFault", "count", "hints_of", "plain", "plain_fields", "read", "read_fields", "shaped"]
 
 _TAG = "$"
 _BYTES, _MAPPING = "bytes", "mapping"
 """Names under the tag that are no class: bytes, and a mapping that has the tag for a key of its own."""
+_ROOM = MAX_DEPTH - 4
+"""How deep a value may be nested: what is around it in a document takes the rest."""
 
 
 class ValueFault(ValueError):
@@ -58,7 +62,8 @@ _VALUES: tuple[type[Any], ...] = (
     *(answers.Answer, answers.ToolRequest, answers.ToolReply, answers.PartDone, answers.CallDone, answers.StreamError),
     *(deltas.TextDelta, deltas.CallDelta, deltas.ResponseData, deltas.StreamEnd),
     *(edits.RequestPatch, endings.Settled, endings.Failed, links.Remembers, links.Retrieves),
-    *(memory.Load, memory.Append, memory.Clear, retrieval.Retrieve, Completion, CompletionRequest, ResultLimit),
+    *(memory.Load, memory.Append, memory.Clear, retrieval.Retrieve, asked.Texts, asked.Embed, asked.Rerank),
+    *(Completion, CompletionRequest, ResultLimit),
     *(run_settings.OutputSpec, run_settings.OutputToolConfig, run_settings.Backoff, run_settings.InvalidCalls),
     *(run_settings.ToolAccess, run_settings.Document, run_settings.Grant, run_settings.ModelDescriptor),
     *(run_settings.Settings, run_state.AccessSnapshot, run_state.Memory, run_state.Resolution, run_state.Retry),
@@ -76,8 +81,11 @@ _CHOICE_NAMES = {each: name for name, each in _CHOICES.items()}
 # -- writing --------------------------------------------------------------------------------------------------
 
 
-def plain(value: Any, place: str) -> Any:
+def plain(value: Any, place: str, room: int = _ROOM) -> Any:
     """A value as plain data.
+
+    Args:
+        room: how deep it may be nested; what is deeper could not be read again.
 
     Raises:
         ValueFault: it is none of the values that can be saved.
@@ -87,38 +95,45 @@ def plain(value: Any, place: str) -> Any:
         return value
     if kind is float and isfinite(value):
         return value
+    if room <= 0:
+        raise ValueFault(f"{place}: it is nested too deep; a document holds up to {MAX_DEPTH} levels")
     if kind is bytes:
         return {_TAG: _BYTES, "base64": b64encode(value).decode("ascii")}
     if kind in _CHOICE_NAMES:
         return {_TAG: _CHOICE_NAMES[kind], "is": value.value}
     if kind in (list, tuple):
-        return [plain(each, f"{place}[{at}]") for at, each in enumerate(value)]
+        return [plain(each, f"{place}[{at}]", room - 1) for at, each in enumerate(value)]
     if isinstance(value, Mapping):
-        return _plain_mapping(value, place)
+        return _plain_mapping(value, place, room)
     if _CLASSES.get(kind.__name__) is not kind:
-        raise ValueFault(f"{place}: a {kind.__name__} cannot be saved; accepted are plain data and the values of a run")
-    return {_TAG: kind.__name__} | plain_fields(value, [field.name for field in fields(kind)], place)
+        raise ValueFault(f"{place}: found {kind.__name__}; accepted are plain data and the values of a run")
+    return {_TAG: kind.__name__} | plain_fields(value, [field.name for field in fields(kind)], place, room)
 
 
-def plain_fields(value: Any, names: Collection[str], place: str) -> dict[str, Any]:
+def plain_fields(value: Any, names: Collection[str], place: str, room: int = _ROOM) -> dict[str, Any]:
     """Those fields of a dataclass that stand in ``names`` and do not hold their defaults, as plain data.
 
     Raises:
-        ValueFault: one of them cannot be saved.
+        ValueFault: one of them cannot be saved, or holds what its hint does not allow and nobody could read again.
     """
-    data = {}
+    data: dict[str, Any] = {}
+    kind: Any = type(value)
+    hints = hints_of(kind)
     for field in fields(value):
-        if field.name in names and not _is_default(field, getattr(value, field.name)):
-            data[field.name] = plain(getattr(value, field.name), f"{place}.{field.name}")
+        name, held = field.name, getattr(value, field.name)
+        if name in names and not _is_default(field, held):
+            data[name] = plain(shaped(held, hints[name], f"{place}.{name}"), f"{place}.{name}", room - 1)
     return data
 
 
-def _plain_mapping(value: Mapping[Any, Any], place: str) -> dict[str, Any]:
+def _plain_mapping(value: Mapping[Any, Any], place: str, room: int) -> dict[str, Any]:
     for key in value:
         if type(key) is not str:
             raise ValueFault(f"{place}: found the key {key!r}; accepted are texts")
-    data = {key: plain(each, f"{place}.{key}") for key, each in value.items()}
-    return {_TAG: _MAPPING, "of": list(map(list, data.items()))} if _TAG in data else data
+    tagged = _TAG in value
+    left = room - 3 if tagged else room - 1
+    data = {key: plain(each, f"{place}.{key}", left) for key, each in value.items()}
+    return {_TAG: _MAPPING, "of": list(map(list, data.items()))} if tagged else data
 
 
 def _is_default(field: Field[Any], value: Any) -> bool:
@@ -231,8 +246,20 @@ def shaped(value: Any, hint: Any, place: str) -> Any:
     """
     found = _shaped(value, hint)
     if found is _MISFIT:
-        raise ValueFault(f"{place}: found a {type(value).__name__}; accepted is {_told(hint)}")
+        raise ValueFault(f"{place}: found {type(value).__name__}; accepted is {_told(hint)}")
     return found
+
+
+def count(value: Any, place: str) -> int:
+    """A whole number from 0.
+
+    Raises:
+        ValueFault: it is none.
+    """
+    number: int = shaped(value, int, place)
+    if number < 0:
+        raise ValueFault(f"{place}: found {number}; accepted is a whole number from 0")
+    return number
 
 
 _MISFIT: Any = object()
@@ -259,7 +286,7 @@ def _shaped(value: Any, hint: Any) -> Any:
 
 
 def _sequence(value: Any, hint: Any, origin: type[Any]) -> Any:
-    if type(value) is not list:
+    if type(value) not in (list, tuple):
         return _MISFIT
     inner = get_args(hint)
     many = origin is list or inner[-1] is Ellipsis
@@ -271,7 +298,7 @@ def _sequence(value: Any, hint: Any, origin: type[Any]) -> Any:
 
 
 def _shaped_mapping(value: Any, inner: Any) -> Any:
-    if type(value) is not dict:
+    if not isinstance(value, Mapping):
         return _MISFIT
     shaped_each = {key: _shaped(each, inner) for key, each in value.items()}
     return _MISFIT if any(each is _MISFIT for each in shaped_each.values()) else shaped_each
@@ -282,4 +309,6 @@ def _told(hint: Any) -> str:
         return " or ".join(dict.fromkeys(_told(each) for each in get_args(hint)))
     if hint in (None, NoneType):
         return "nothing"
-    return str(getattr(get_origin(hint) or hint, "__name__", hint))
+    name = str(getattr(get_origin(hint) or hint, "__name__", hint))
+    inner = [each for each in get_args(hint) if each is not Ellipsis]
+    return f"{name} of {_told(inner[-1])}" if inner else name
