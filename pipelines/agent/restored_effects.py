@@ -27,6 +27,7 @@ class RestoredEffects:
 
     Attributes:
         waits_us: of those held by a backoff, how much longer.
+        withheld: those that were answered, and whose asker had not been told.
     """
 
     def __init__(self, run: Run, wake: Callable[[], object]) -> None:
@@ -35,6 +36,7 @@ class RestoredEffects:
         self._placed: dict[int, PendingEffect] = {}
         self._slots: dict[Turn, dict[int, PendingEffect]] = {}
         self.waits_us: dict[PendingEffect, int] = {}
+        self.withheld: dict[PendingEffect, None] = {}
 
     def read(self, entity: Mapping[str, Any], turn: Turn | None, place: str) -> PendingEffect:
         """The effect of an entity, of ``turn`` or of the run itself.
@@ -61,6 +63,8 @@ class RestoredEffects:
             if BACKOFF_OWNER not in effect.holds:
                 raise BadHold(f"{place}.release_in_us: {BACKOFF_OWNER} does not hold it; there is nothing to wait for")
             self.waits_us[effect] = count(entity["release_in_us"], f"{place}.release_in_us")
+        if shaped(entity["withheld"], bool, f"{place}.withheld"):
+            self.withheld[effect] = None
         return effect
 
     def _put(self, effect: PendingEffect, slot: int | None, place: str) -> None:

@@ -49,7 +49,7 @@ _LINKS: Mapping[str, tuple[str, ...]] = {
     "turn": ("parent", "assistant", "results"),
     "edit": ("parent", "target", "text"),
     "invalid_call": ("parent", "block"),
-    "effect": ("parent", "place", "asks", "id", "on_behalf_of", "held", "slot", "release_in_us"),
+    "effect": ("parent", "place", "asks", "id", "on_behalf_of", "held", "slot", "release_in_us", "withheld"),
 }
 _VALUES: Mapping[str, tuple[str, ...]] = {"agent": AGENT, "run": RUN, "turn": TURN, "invalid_call": INVALID}
 _VALUES = {**_VALUES, "effect": EFFECT}
@@ -78,6 +78,7 @@ class RestoredGraph:
         runs: the runs, in order; effects: of all of them, in the order in which each asked.
         assets: the scratch store.
         waits_us: of effects held by a backoff, how much longer.
+        withheld: effects that were answered, and whose asker had not been told.
 
     Raises:
         CheckpointError: the class says why.
@@ -99,6 +100,7 @@ class RestoredGraph:
         self.objects: list[Any] = []
         self.runs: list[Run] = []
         self.waits_us: dict[PendingEffect, int] = {}
+        self.withheld: dict[PendingEffect, None] = {}
         self._binaries()
         for at, entity in enumerate(checkpoint.entities):
             self._entity(at, entity)
@@ -314,6 +316,7 @@ class RestoredGraph:
         effects = self._of_run[run].effects
         effects.complete(self._checkpoint.name)
         self.waits_us.update(effects.waits_us)
+        self.withheld.update(effects.withheld)
         try:
             run.history.messages()
         except ContentError as error:

@@ -17,7 +17,8 @@ from typing import Any
 from bargein.pipelines.agent.saved_errors import BadBinary, BadValue, KeyMismatch, NotACheckpoint, OtherFormat
 from bargein.sim.effects.bus import LAST_ID
 from bargein.sim.effects.descriptors import Descriptor
-from bargein.sim.effects.documents import DocumentError, Fields, parse
+from bargein.sim.effects.document_sorts import sort_of_data
+from bargein.sim.effects.documents import DocumentError, Fields, parse_first
 from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.kinds import EffectKind
 
@@ -26,6 +27,7 @@ __all__ = ["FORMAT", "RunCheckpoint"]
 FORMAT = 2
 _FIELDS = ("bargein_runs", "at_us", "entities", "counters", "binaries", "check")
 _COUNTERS = ("next_run", "next_id")
+_ACCEPTED = "a checkpoint of agent runs"
 _BINDING = ("kind", "key", "descriptor")
 _DESCRIPTOR = ("key", "family", "label", "capabilities", "layers")
 
@@ -91,9 +93,9 @@ class RunCheckpoint:
             OtherFormat: it has a format that is not read here.
             BadBinary: a payload is not what its digest says.
         """
-        first, newline, rest = raw.partition(b"\n")
+        rest = raw.partition(b"\n")[2]
         try:
-            data = parse(first if newline else raw, name)
+            data = parse_first(raw, name, name, _ACCEPTED)
         except DocumentError as error:
             raise NotACheckpoint(str(error)) from error
         _check_format(data, name)
@@ -131,14 +133,7 @@ class RunCheckpoint:
 
 def _check_format(data: Any, name: str) -> None:
     if type(data) is not dict or "bargein_runs" not in data:
-        known = {
-            "bargein_log": "an effect log",
-            "bargein_log_checkpoint": "the head of an effect log",
-            "bargein_checkpoint": "a checkpoint of a session",
-            "bargein_cassette": "a recording of a wire",
-        }
-        found = next((what for key, what in known.items() if type(data) is dict and key in data), "something else")
-        raise NotACheckpoint(f"{name}: it is {found}; accepted is a checkpoint of agent runs")
+        raise NotACheckpoint(f"{name}: it is {sort_of_data(data) or 'something else'}; accepted is {_ACCEPTED}")
     if type(data["bargein_runs"]) is not int or data["bargein_runs"] != FORMAT:
         raise OtherFormat(f"{name}: it has format {data['bargein_runs']!r}; accepted is format {FORMAT}")
 

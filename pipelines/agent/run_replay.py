@@ -18,6 +18,7 @@ from bargein.pipelines.agent.run_state import Run
 from bargein.sim.effects.bus import Effect, EffectKind
 from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.layers import LayeredBus
+from bargein.sim.effects.documents import DocumentError
 from bargein.sim.effects.log import EffectLog
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.replay import Replay
@@ -91,9 +92,11 @@ def replay_runs(
         after: the checkpoint that the runs are loaded from, where the log is the tail that goes on from there.
 
     Raises:
-        DocumentError: the log is no tail of that checkpoint.
+        DocumentError: the log is no tail of that checkpoint, or is a session's.
         ReplayRefused: the log cannot establish what the mode promises.
     """
+    if not log.of_runs:
+        raise DocumentError(f"{log.name}: it is the log of a session; accepted is a log of agent runs")
     if after is not None:
         after.accept(log)
     replay = Replay(log, RunPlain(), visible=visible, instants=instants)

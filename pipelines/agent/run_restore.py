@@ -28,6 +28,7 @@ from bargein.pipelines.agent.saved_errors import (
     IdTaken,
     MissingContract,
     MissingHandler,
+    PendingVerdict,
     RunTaken,
     UnfinishedStream,
 )
@@ -153,6 +154,11 @@ def _scratch(checkpoint: RunCheckpoint, runs: AgentRuns) -> RestoredGraph:
     for effect in graph.effects:
         if effect.outcome is None:
             _check_unfinished(effect, contracts, name)
+            if effect in graph.withheld:
+                raise PendingVerdict(
+                    f"{name}: {_told(effect)} was answered, and a layer was still over its verdict; accepted is a "
+                    "place before it goes out or after the verdict"
+                )
             if effect.reserved is not None and effect.reserved in issued:
                 raise IdTaken(f"{name}: {_told(effect)} has to go out again, and another effect here has its id")
     return graph

@@ -26,6 +26,7 @@ __all__ = [
     "NotACheckpoint",
     "NotSaved",
     "OtherFormat",
+    "PendingVerdict",
     "RunTaken",
     "UnfinishedStream",
     "UnknownField",
@@ -98,6 +99,10 @@ class MissingBinary(CheckpointError):
 
 class UnfinishedStream(CheckpointError):
     """An effect was in the middle of its stream; there is no cursor to go on from."""
+
+
+class PendingVerdict(CheckpointError):
+    """An effect was answered, and a layer was still over its verdict; asking for it again would do it twice."""
 
 
 class MissingContract(CheckpointError):

@@ -186,5 +186,6 @@ class _Writer:
             held=effect.held,
             slot=slot,
             release_in_us=left_us,
+            withheld=effect.dispatch is not None and effect.dispatch.withheld,
             **plain_fields(effect, fields, f"{run.scope}: {effect.key}"),
         )

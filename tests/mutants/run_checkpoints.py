@@ -368,3 +368,15 @@ def the_last_answer_is_collected_first(patch: Patch) -> None:
         collect(self)
 
     patch.setattr(AgentRuns, "_collect", wrong)
+
+
+@mutant(tests=(REFUSALS + "test_every_cause_has_a_class_a_sentence_and_what_lies_beneath",))
+def what_was_answered_is_asked_again(patch: Patch) -> None:
+    """A tool that has run, and on which a layer is still over its verdict, runs twice."""
+    init = RestoredGraph.__init__
+
+    def told(self: RestoredGraph, *given: Any) -> None:
+        init(self, *given)
+        self.withheld.clear()
+
+    patch.setattr(RestoredGraph, "__init__", told)

@@ -20,14 +20,16 @@ from bargein.pipelines.agent.run_settings import Settings
 from bargein.pipelines.agent.saved_errors import BadBinary, CheckpointError, NotACheckpoint, NotSaved
 from bargein.pipelines.agent.saved_graph import save_runs
 from bargein.pipelines.agent.saved_values import ValueFault
+from bargein.sim.effects.bus import Outcome
 from bargein.sim.effects.checkpoint import Checkpoint
 from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.documents import DocumentError
+from bargein.sim.effects.layers import Approval, Ask, Later, Layer
 from bargein.sim.effects.log import EffectLog
 from bargein.sim.lab.checkpoints import When, take_checkpoint
 from bargein.sim.scenario.build import Plan
 from tests.pipelines.agent.checkpoint_kit import MODEL, destination, full_world, refusal, said, sealed
-from tests.pipelines.agent.run_kit import MS, Tool, World, delta
+from tests.pipelines.agent.run_kit import MS, Tool, World, call, calls, delta
 
 ADD = "golden/tool:add#0"
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -51,6 +53,21 @@ def first(data: Any, kind: str) -> Any:
 def streaming() -> RunCheckpoint:
     world = World(delta("So ", "it is."))
     world.run(streamed=True, until_us=150 * MS)
+    return save_runs(world.runs)
+
+
+class Pondering(Layer):
+    """Lets everything be served, and never comes to a verdict on it."""
+
+    def after(self, ask: Ask, outcome: Outcome) -> Later:
+        return Later(Approval())
+
+
+def over_its_verdict() -> RunCheckpoint:
+    """The tool has answered, so it must not run again, and the run has not been told."""
+    world = World(calls(call("add")), max_turns=2)
+    world.tool("add", layers=(Pondering(),))
+    world.run()
     return save_runs(world.runs)
 
 
@@ -151,6 +168,12 @@ CAUSES: dict[str, tuple[Callable[[], object], str, type[BaseException] | None]] 
         lambda: into_nothing(streaming()),
         f"the checkpoint: effect 0 ({MODEL}) is in the middle of its stream, after 1 items, and there is no cursor to "
         "go on from; accepted is a place where no answer is streaming",
+        None,
+    ),
+    "PendingVerdict": (
+        lambda: into_nothing(over_its_verdict()),
+        f"the checkpoint: effect 1 ({ADD}) was answered, and a layer was still over its verdict; accepted is a place "
+        "before it goes out or after the verdict",
         None,
     ),
     "MissingContract": (

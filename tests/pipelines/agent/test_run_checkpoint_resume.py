@@ -72,6 +72,7 @@ def test_of_a_call_that_is_being_served_only_what_was_asked_is_saved() -> None:
         "held": False,
         "slot": 0,
         "release_in_us": None,
+        "withheld": False,
         "key": "golden/tool:add#0",
         "payload": {"$": "ToolRequest", "name": "add", "args": "{}"},
         "call": {"$": "CallPart", "id": "a", "name": "add", "arguments": {}, "provider_id": "p-a"},
