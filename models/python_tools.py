@@ -24,6 +24,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from sys import maxsize
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 from bargein.models.tool_signatures import CONTEXT, parameters_of, takes_context
 from bargein.pipelines.tools.bounded import NotJson, json_size
@@ -71,6 +72,9 @@ class _Declared:
     function: Callable[..., Any]
     takes_context: bool
 
+
+_METHODS: WeakKeyDictionary[Any, dict[Any, tuple[ToolSpec, bool]]] = WeakKeyDictionary()
+"""What was read of methods whose objects are made anew for each session: a signature is looked at once."""
 
 _SCHEMAS = ToolRegistry()
 """Holds no tool. What is forked from it shares compiled schemas: tools made anew for each session compile none."""
@@ -175,18 +179,11 @@ class Tools:
             raise SpecError(f"{function!r} is no named function; accepted is a function, or name= beside it")
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise SpecError(f"tool {name} is an async def, which cannot be served yet; accepted is a def")
-        if description is None:
-            description = (inspect.getdoc(function) or "").partition("\n")[0]
-        schema = parameters_of(function, name) if parameters is None else deepcopy(parameters)
-        fields = {"name": name, "description": description, "parameters": schema, "kind": kind, **options}
-        try:
-            spec = ToolSpec.from_dict(fields)
-        except SpecError as problem:
-            raise SpecError(f"tool {name}: {problem}") from None
+        spec, wants_context = _described(kind, function, name, description, parameters, options)
         if any(spec.name == name for included in self._included for spec in included.specs):
             raise Duplicate(f"a tool named {name} is declared already; choose another name")
         self._checked.register(spec)
-        self._declared[name] = _Declared(spec, function, takes_context(function))
+        self._declared[name] = _Declared(spec, function, wants_context)
 
     # -- using --------------------------------------------------------------------------------------------
 
@@ -221,6 +218,43 @@ class Tools:
         for included in self._included:
             found = found or included._find(name)
         return found
+
+
+def _described(
+    kind: ToolKind,
+    function: Callable[..., Any],
+    name: str,
+    description: str | None,
+    parameters: dict[str, Any] | None,
+    options: dict[str, Any],
+) -> tuple[ToolSpec, bool]:
+    """The declaration of a function, and whether it wants its call's context; of a method the same each time."""
+    method = getattr(function, "__func__", None)
+    if method is None or parameters is not None:
+        return _read(kind, function, name, description, parameters, options)
+    known = _METHODS.setdefault(method, {})
+    key = (kind, name, description, repr(sorted(options.items())))
+    if key not in known:
+        known[key] = _read(kind, function, name, description, None, options)
+    return known[key]
+
+
+def _read(
+    kind: ToolKind,
+    function: Callable[..., Any],
+    name: str,
+    description: str | None,
+    parameters: dict[str, Any] | None,
+    options: dict[str, Any],
+) -> tuple[ToolSpec, bool]:
+    if description is None:
+        description = (inspect.getdoc(function) or "").partition("\n")[0]
+    schema = parameters_of(function, name) if parameters is None else deepcopy(parameters)
+    fields = {"name": name, "description": description, "parameters": schema, "kind": kind, **options}
+    try:
+        return ToolSpec.from_dict(fields), takes_context(function)
+    except SpecError as problem:
+        raise SpecError(f"tool {name}: {problem}") from None
 
 
 class PythonTool:
