@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json import dumps, loads
 from typing import Any
 
 from bargein.models.providers.catalogue import WIRES
+from bargein.sim.effects.document_sorts import sort_of
+from bargein.sim.effects.identity import content_digest
 
 __all__ = ["MAX_BYTES", "Cassette", "CassetteError", "Exchange", "dump_cassette", "read_cassette"]
 
@@ -66,12 +68,14 @@ class Cassette:
         provider: the wire, by its name in the catalogue.
         model: the provider's name of the model.
         scenario: what was recorded.
+        content: the content key of the text that it was read from; no part of what it says.
     """
 
     provider: str
     model: str
     scenario: str
     exchanges: tuple[Exchange, ...]
+    content: str = field(default="", compare=False)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -113,14 +117,13 @@ def read_cassette(text: str) -> Cassette:
 
 class _Reader:
     def __init__(self, text: str) -> None:
+        self._bytes = text.encode("utf-8", "surrogatepass")
         self._lines: Sequence[str] = text.removesuffix("\n").split("\n")
         self._at = 0
         self._last_us = 0
 
     def cassette(self) -> Cassette:
-        head = self._line()
-        if head.get("bargein_cassette") != _FORMAT:
-            raise self._error(f"found no head; accepted is an object with bargein_cassette: {_FORMAT}")
+        head = self._head()
         for name in _HEAD:
             if type(head.get(name)) is not str:
                 raise self._error(f"found no {name}; accepted is a text")
@@ -129,7 +132,23 @@ class _Reader:
         exchanges = []
         while self._at < len(self._lines):
             exchanges.append(self._exchange())
-        return Cassette(head["provider"], head["model"], head["scenario"], tuple(exchanges))
+        content = content_digest(self._bytes)
+        return Cassette(head["provider"], head["model"], head["scenario"], tuple(exchanges), content)
+
+    def _head(self) -> dict[str, Any]:
+        other = None
+        try:
+            head = self._line()
+        except CassetteError:
+            other = sort_of(self._bytes)
+            if other is None:
+                raise
+            head = {}
+        if head.get("bargein_cassette") != _FORMAT:
+            other = other or (None if "bargein_cassette" in head else sort_of(self._bytes))
+            told = "" if other is None else f" (it is {other})"
+            raise self._error(f"found no head; accepted is an object with bargein_cassette: {_FORMAT}{told}")
+        return head
 
     def _exchange(self) -> Exchange:
         request = self._line().get("request")

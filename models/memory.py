@@ -119,6 +119,9 @@ class MemoryHandler:
         latency: how long an operation takes.
         stream: the random stream that the latency draws from.
         fails: for ``load``, ``append`` or ``clear`` the words with which every such operation fails.
+
+    Attributes:
+        done: by effect, what operations came to that were carried out before and must not be again.
     """
 
     def __init__(
@@ -134,6 +137,7 @@ class MemoryHandler:
         self._stream = stream
         self._latency = latency or Constant(0)
         self._fails = dict(fails or {})
+        self.done: dict[int, Outcome] = {}
 
     def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
         """Carry out one operation, after the latency."""
@@ -144,7 +148,8 @@ class MemoryHandler:
         return lambda _: timer.cancel()
 
     def _carry_out(self, effect: Effect) -> None:
-        effect.land(self.answer(effect.payload))
+        done = self.done.pop(effect.id, None)
+        effect.land(self.answer(effect.payload) if done is None else done)
 
     def answer(self, operation: MemoryOp) -> Outcome:
         """What an operation comes to; it is done when this returns."""

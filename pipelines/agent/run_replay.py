@@ -17,8 +17,8 @@ from bargein.pipelines.agent.run_plain import RunPlain
 from bargein.pipelines.agent.run_state import Run
 from bargein.sim.effects.bus import Effect, EffectKind
 from bargein.sim.effects.descriptors import Descriptor
-from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.documents import DocumentError
+from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.log import EffectLog
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.replay import Replay
@@ -89,7 +89,10 @@ def replay_runs(
         instants: in that mode, also when.
         clock: of the world; one with the recorded tie seed unless given.
         live: makes what tells observers of streamed answers; nobody is told unless given.
-        after: the checkpoint that the runs are loaded from, where the log is the tail that goes on from there.
+        after: the checkpoint that the runs are loaded from, where the log is the tail that goes on from there. An
+            effect that was in flight there goes out again when they are loaded, and takes its whole recorded time
+            again, as it would with the handler that served it: of how long it had been under way nobody knows there.
+            It is therefore late, which ``instants`` does not accept.
 
     Raises:
         DocumentError: the log is no tail of that checkpoint, or is a session's.

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bargein.sim.effects.bus import EffectKind
-from bargein.sim.effects.documents import DocumentError, Fields, parse
+from bargein.sim.effects.document_sorts import CHECKPOINT, sort_of_data
+from bargein.sim.effects.documents import DocumentError, Fields, parse_first
 from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.log import EffectRecord
 
@@ -41,6 +42,7 @@ _FIELDS = (
     "check",
 )
 _MAPPINGS = ("scenario", "recordings", "settings", "tools", "handlers", "required", "digests", "parts")
+_ACCEPTED = "a checkpoint, as run --checkpoint writes it"
 _PLACE = ("why", "at_us", "events", "seq")
 _COUNTERS = ("next_run", "next_id")
 
@@ -138,11 +140,11 @@ class Checkpoint:
         Raises:
             DocumentError: it was cut off, edited, made by another format, or is something else.
         """
-        first = raw.partition(b"\n")
-        data = parse(first[0] if first[2] else raw, name)  # a log has more lines than one
+        data = parse_first(raw, name, name, _ACCEPTED, CHECKPOINT)  # a log has more lines than one
         _check_format(data, name)
-        if first[2]:
-            raise DocumentError(f"{name}:2: found {len(first[2])} bytes after its end; accepted is one line")
+        rest_of = raw.partition(b"\n")[2]
+        if rest_of:
+            raise DocumentError(f"{name}:2: found {len(rest_of)} bytes after its end; accepted is one line")
         fields = Fields(data, name, _FIELDS)
         check = fields.get("check", str)
         rest = {key: value for key, value in data.items() if key != "check"}
@@ -181,9 +183,7 @@ class Checkpoint:
 
 def _check_format(data: Any, name: str) -> None:
     if type(data) is not dict or "bargein_checkpoint" not in data:
-        what = "an effect log" if type(data) is dict and "bargein_log" in data else "no checkpoint"
-        what = "a checkpoint of agent runs" if type(data) is dict and "bargein_runs" in data else what
-        raise DocumentError(f"{name}: it is {what}; accepted is a checkpoint, as run --checkpoint writes it")
+        raise DocumentError(f"{name}: it is {sort_of_data(data) or 'no checkpoint'}; accepted is {_ACCEPTED}")
     found = data["bargein_checkpoint"]
     if type(found) is not int or found != FORMAT:
         raise DocumentError(f"{name}: it has format {found!r}; accepted is format {FORMAT}")

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "DocumentError", "Fields", "parse", "read_bytes"]
+from bargein.sim.effects.document_sorts import sort_of
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "DocumentError", "Fields", "parse", "parse_first", "read_bytes"]
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 100
@@ -67,6 +69,26 @@ def parse(text: bytes, place: str) -> Any:
     if _deeper_than(data, MAX_DEPTH):
         raise DocumentError(_too_deep(place))
     return data
+
+
+def parse_first(raw: bytes, place: str, name: str, accepted: str, *own: str) -> Any:
+    """The first line of a document, of which one of another sort may have none that is JSON.
+
+    Args:
+        place: of the line; ``name``: what the user calls the document.
+        accepted: what it should be, in words.
+        own: the sorts that it may be, as `sort_of` calls them.
+
+    Raises:
+        DocumentError: it is no JSON; says what the document is, where it is one of our others.
+    """
+    try:
+        return parse(raw.partition(b"\n")[0], place)
+    except DocumentError:
+        what = sort_of(raw)
+        if what is None or what in own:
+            raise
+    raise DocumentError(f"{name}: it is {what}; accepted is {accepted}")
 
 
 def _too_deep(place: str) -> str:
@@ -143,6 +165,14 @@ class Fields:
             accepted = " or ".join(_SORTS[sort] for sort in sorts)
             raise DocumentError(f"{self.place}.{key}: found {_shown(value)}; accepted is {accepted}")
         return value
+
+    def anything(self, key: str) -> Any:
+        """The value at ``key``, of whatever type.
+
+        Raises:
+            DocumentError: it is missing.
+        """
+        return self.get(key, *_SORTS, float)
 
     def count(self, key: str) -> int:
         """An int of zero or more.

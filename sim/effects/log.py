@@ -15,7 +15,8 @@ from itertools import chain, count, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from bargein.sim.effects.bus import EffectKind, Status
-from bargein.sim.effects.documents import DocumentError, Fields, parse
+from bargein.sim.effects.document_sorts import LOGS, sort_of_data
+from bargein.sim.effects.documents import DocumentError, Fields, parse, parse_first
 from bargein.sim.effects.identity import content_digest, stable_hash, written
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class EffectRecord:
             fields.get("scope", str),
             fields.count("dispatched_at_us"),
             fields.get("landed_at_us", int, type(None)),
-            fields.get("request", dict),
+            fields.anything("request"),
             fields.get("hash", str),
             fields.get("items", list),
             status,
@@ -236,17 +237,8 @@ START = "start"
 """What else a header holds where a log does not begin with effect 0: the ids that it begins with. It counts on from the
 last of them; those before are effects that were in flight where it was cut off from its head."""
 
-_MAPPINGS = (
-    "scenario",
-    "recordings",
-    "settings",
-    "tools",
-    "handlers",
-    "required",
-    "signature",
-    "programs",
-    "result",
-)
+_ACCEPTED = "an effect log, as run --record writes it"
+_MAPPINGS = ("scenario", "recordings", "settings", "tools", "handlers", "required", "signature", "programs", "result")
 
 
 @dataclass(slots=True)
@@ -262,6 +254,11 @@ class EffectLog:
     header: dict[str, Any]
     records: list[EffectRecord]
     name: str = "the log"
+
+    @property
+    def of_runs(self) -> bool:
+        """Whether it is of agent runs, which somebody drives, and not of a session, which its scenario makes."""
+        return not self.header["scenario"]
 
     @classmethod
     def from_checkpoint(cls, checkpoint: LogCheckpoint[Any], tail: EffectLog) -> EffectLog:
@@ -288,9 +285,9 @@ class EffectLog:
         Raises:
             DocumentError: it was cut off, edited, made by another format, or is something else.
         """
-        lines = raw.split(b"\n")
-        first = parse(lines[0], f"{name}:1")
+        first = parse_first(raw, f"{name}:1", name, _ACCEPTED, *LOGS)
         check_format(first, name)
+        lines = raw.split(b"\n")
         if lines[-1] != b"" or len(lines) < 3:
             raise DocumentError(f"{name}:{len(lines)}: the log is cut off; accepted is a log with its last line")
         end = parse(lines[-2], f"{name}:{len(lines) - 1}")
@@ -315,10 +312,7 @@ def check_format(data: Any, name: str) -> None:
         DocumentError: it is something else; says what.
     """
     if type(data) is not dict or "bargein_log" not in data:
-        what = "a checkpoint" if type(data) is dict and "bargein_checkpoint" in data else "no effect log"
-        what = "a timeline" if type(data) is dict and {"t", "seq", "kind"} <= data.keys() else what
-        what = "a checkpoint of agent runs" if type(data) is dict and "bargein_runs" in data else what
-        raise DocumentError(f"{name}: it is {what}; accepted is an effect log, as run --record writes it")
+        raise DocumentError(f"{name}: it is {sort_of_data(data) or 'no effect log'}; accepted is {_ACCEPTED}")
     if type(data["bargein_log"]) is not int or data["bargein_log"] != FORMAT:
         raise DocumentError(f"{name}: it has format {data['bargein_log']!r}; accepted is format {FORMAT}")
 

@@ -2,8 +2,9 @@
 
 A `LogCheckpoint` is the head as a document. An effect that was in flight at the cut has no outcome in it and is not
 part of it; it is the tail's, which therefore may begin with ids that lie apart (run contract, section 13). Replayers
-over a tail serve what comes again by its key and position, as over any log. Left out: what the state is; whoever cuts
-a log brings it, and reads it again.
+over a tail serve what comes again by its key and position, as over any log; what was in flight is asked for again and
+takes its whole recorded time again, counted from then. Left out: what the state is; whoever cuts a log brings it, and
+reads it again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bargein.sim.effects.deliveries import is_batch
-from bargein.sim.effects.documents import DocumentError, Fields, parse
+from bargein.sim.effects.document_sorts import HEAD, sort_of_data
+from bargein.sim.effects.documents import DocumentError, Fields, parse_first
 from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.log import START, EffectLog, EffectRecord
 
@@ -22,6 +24,7 @@ __all__ = ["FORMAT", "LogCheckpoint", "checkpoint_of", "cut", "joined", "start_o
 S = TypeVar("S")
 
 FORMAT = 1
+_ACCEPTED = "a log's head with a state"
 _FIELDS = ("bargein_log_checkpoint", "head", "open", "next_id", "deliveries", "state", "check")
 
 
@@ -103,9 +106,14 @@ class LogCheckpoint(Generic[S]):
         Raises:
             DocumentError: it was cut off, edited, made by another format, or is something else.
         """
-        data = parse(raw, name)
+        data = parse_first(raw, name, name, _ACCEPTED, HEAD)
         if type(data) is not dict or "bargein_log_checkpoint" not in data:
-            raise DocumentError(f"{name}: it is no checkpoint of a log; accepted is a log's head with a state")
+            raise DocumentError(
+                f"{name}: it is {sort_of_data(data) or 'no checkpoint of a log'}; accepted is {_ACCEPTED}"
+            )
+        rest = raw.partition(b"\n")[2]
+        if rest:
+            raise DocumentError(f"{name}:2: found {len(rest)} bytes after its end; accepted is one line")
         found = data["bargein_log_checkpoint"]
         if type(found) is not int or found != FORMAT:
             raise DocumentError(f"{name}: it has format {found!r}; accepted is format {FORMAT}")

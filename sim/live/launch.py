@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bargein.models.providers.catalogue import WIRES
+from bargein.sim.effects.document_sorts import LAUNCH, sort_of, sort_of_data
 from bargein.sim.effects.documents import DocumentError, Fields, read_bytes
 from bargein.sim.live.endpoints import PLACES, Endpoint, EndpointError, endpoint, is_plain_address
 from bargein.sim.live.fetch import Fetcher
@@ -30,7 +31,6 @@ MAX_TEXT = 2_048
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _KEYS = ("provider", "model", "endpoint", "auth", "proxy", "tls")
-_WHAT = "launch settings"
 
 
 class LaunchError(EndpointError):
@@ -157,14 +157,19 @@ def load_launch(path: str | Path) -> Launch:
     Raises:
         LaunchError: there is no such file, or it holds something else.
     """
-    name = str(path)
+    name, accepted = str(path), f"accepted is {LAUNCH} in YAML"
+    raw: bytes | None = None
     try:
-        raw = read_bytes(path, _WHAT, MAX_BYTES)
+        raw = read_bytes(path, LAUNCH, MAX_BYTES)
         data, _ = parse_yaml(raw.decode("utf-8-sig"), name)
     except UnicodeDecodeError:
-        raise LaunchError(f"{name}: found bytes that are no UTF-8; accepted is {_WHAT} in YAML") from None
+        raise LaunchError(f"{name}: found bytes that are no UTF-8; {accepted}") from None
     except (DocumentError, ScenarioError) as error:
-        raise LaunchError(str(error)) from None
+        other = None if raw is None else sort_of(raw)
+        raise LaunchError(str(error) if other in (None, LAUNCH) else f"{name}: it is {other}; {accepted}") from None
+    other = sort_of_data(data)
+    if other not in (None, LAUNCH):
+        raise LaunchError(f"{name}: it is {other}; {accepted}")
     return Launch.from_dict(data, name)
 
 
