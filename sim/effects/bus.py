@@ -358,5 +358,8 @@ class EffectBus:
             effect._stop = stop
         return effect
 
+    def unserved(self, effect: Effect) -> None:
+        """An effect is given up that no handler was asked to serve. Means something to a recording only."""
+
     def _unserved(self, key: str) -> VoidRun:
         return VoidRun(f"no handler serves {key}; served are {', '.join(self._handlers) or 'none'}")

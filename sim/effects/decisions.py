@@ -18,7 +18,14 @@ __all__ = ["Approval", "Ask", "Deny", "Later", "Layer", "Patch", "Suspend"]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked of a handler, as a layer sees it."""
+    """What is asked of a handler, as a layer sees it.
+
+    Attributes:
+        payload: of a voice session's model the request, of a tool the invocation with its ``tool`` and ``arguments``,
+            of a memory the operation. It is not to be changed; `Patch` asks for another of its type.
+        scope: the turn or the run.
+        parent: id of the effect on whose behalf it is asked.
+    """
 
     kind: EffectKind
     key: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bargein.sim.effects.bus import Effect, Outcome, Status
 from bargein.sim.effects.decisions import Approval, Ask, Deny, Later, Layer, Patch, Suspend
@@ -20,7 +20,29 @@ from bargein.sim.kernel.cancel import Cause
 if TYPE_CHECKING:
     from bargein.sim.effects.layers import LayeredBus
 
-__all__ = ["Dispatch"]
+__all__ = ["Dispatch", "Witness"]
+
+
+class Witness(Protocol):
+    """Who is told how far something that was asked has come, apart from what comes of it.
+
+    A session has its timeline told so: what a layer has stopped never ran, and what one withholds did.
+    """
+
+    def suspended(self, layer: Layer) -> object:
+        """It waits for the approval that ``layer`` wants; nobody was asked to serve it."""
+
+    def served(self, ask: Ask) -> object:
+        """Its handler is asked now, as the innermost layer left it; the next record is its own."""
+
+    def answered(self, outcome: Outcome) -> object:
+        """Its handler has answered, or was stopped; no layer has given its verdict."""
+
+    def withheld(self, layer: Layer) -> object:
+        """``layer`` takes its time over the verdict."""
+
+    def withdrawn(self, cause: Cause) -> object:
+        """It was given up while it waited for an approval; nobody was ever asked to serve it."""
 
 
 class Dispatch:
@@ -31,6 +53,7 @@ class Dispatch:
         id: the one that its record has to have; the next one where it is ``None``.
         effect: its record, once it was served; ``None`` where nothing was.
         outcome: what the asker was told; ``None`` while it runs, and while a layer is over its verdict.
+        served: whether its handler was asked.
 
     The layers are those that stood around the key when it was asked.
     """
@@ -44,10 +67,12 @@ class Dispatch:
         "_waits_for",
         "_was_withheld",
         "_withheld",
+        "_witness",
         "ask",
         "effect",
         "id",
         "outcome",
+        "served",
     )
 
     def __init__(
@@ -57,8 +82,10 @@ class Dispatch:
         on_landed: Callable[[Dispatch], object],
         on_item: Callable[[Any], object] | None,
         id: int | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self.id = id
+        self._witness = witness
         self._bus = bus
         self._layers = bus.layers(ask.key)
         self._entered: list[tuple[Layer, Ask]] = []
@@ -70,6 +97,7 @@ class Dispatch:
         self.ask = ask
         self.effect: Effect | None = None
         self.outcome: Outcome | None = None
+        self.served = False
 
     @property
     def running(self) -> bool:
@@ -104,6 +132,8 @@ class Dispatch:
                     return
                 self.ask = replace(self.ask, payload=decision.payload)
             elif isinstance(decision, Suspend):
+                if self._witness is not None and not decision.approval.answered:
+                    self._witness.suspended(layer)
                 self._wait(decision.approval, self._approved)
                 return
 
@@ -125,7 +155,21 @@ class Dispatch:
             self._entered.pop()
             self.tell(denial)
 
+    def serving(self) -> None:
+        """Its handler is asked next. Called by the bus."""
+        self.served = True
+        if self._witness is not None:
+            self._witness.served(self.ask)
+
     # -- on the way out -----------------------------------------------------------------------------------
+
+    def answered(self, effect: Effect) -> bool:
+        """Its handler has answered: as `tell`. Called by the bus."""
+        assert effect.outcome is not None
+        self.effect = effect
+        if self._witness is not None:
+            self._witness.answered(effect.outcome)
+        return self.tell(effect.outcome)
 
     def item(self, item: Any) -> None:
         """Pass a stream item outwards. Called by the bus."""
@@ -148,7 +192,7 @@ class Dispatch:
             if not isinstance(verdict, Later):
                 outcome = verdict
             elif outcome.status is not Status.CANCELLED:
-                self._withhold(outcome, verdict.approval)
+                self._withhold(outcome, layer, verdict.approval)
                 return False
         if self.outcome is None:
             self.outcome = outcome
@@ -157,8 +201,10 @@ class Dispatch:
             self._on_landed(self)
         return True
 
-    def _withhold(self, outcome: Outcome, approval: Approval) -> None:
+    def _withhold(self, outcome: Outcome, layer: Layer, approval: Approval) -> None:
         self._withheld = outcome
+        if self._witness is not None and not approval.answered:
+            self._witness.withheld(layer)
         if not self._was_withheld and self.effect is not None:
             self.effect.withhold()
         self._was_withheld = True
@@ -174,6 +220,15 @@ class Dispatch:
             self._bus.over(self, cancelled=gave_up)
 
     # -- giving up ----------------------------------------------------------------------------------------
+
+    def on_landed(self, listener: Callable[[Dispatch], object]) -> None:
+        """Have ``listener(dispatch)`` called with the outcome, in place of whoever was to be told so far."""
+        self._on_landed = listener
+
+    def detach(self) -> None:
+        """Leave it running, with nobody to be told what comes of it; its witness still is."""
+        self._on_item = None
+        self._on_landed = _nobody
 
     def cancel(self, cause: Cause) -> bool:
         """Stop it, with everything dispatched on its behalf.
@@ -193,6 +248,8 @@ class Dispatch:
             self._waits_for = None
             if self._withheld is None:
                 self.effect = self._bus.record_unserved(self.ask, cause, self.id)
+                if self._witness is not None:
+                    self._witness.withdrawn(cause)
         if self._withheld is not None:
             self._withheld = None
             self._tell_late(Outcome(Status.CANCELLED, cause), gave_up=True)
@@ -202,3 +259,7 @@ class Dispatch:
             self._bus.withdraw(self)
             self.tell(Outcome(Status.CANCELLED, cause))
         return True
+
+
+def _nobody(_: Dispatch) -> None:
+    """Nobody is told."""

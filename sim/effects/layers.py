@@ -17,12 +17,12 @@ from typing import Any
 from bargein.sim.effects.bus import LAST_ID, Effect, EffectBus, EffectKind, Handler, Outcome, Status
 from bargein.sim.effects.decisions import Approval, Ask, Deny, Later, Layer, Patch, Suspend
 from bargein.sim.effects.descriptors import Descriptor
-from bargein.sim.effects.dispatches import Dispatch
+from bargein.sim.effects.dispatches import Dispatch, Witness
 from bargein.sim.effects.reports import ReportKind, failed
 from bargein.sim.effects.serving import Places, capacity_of
 from bargein.sim.kernel.cancel import Cause
 
-__all__ = ["Approval", "Ask", "Deny", "Dispatch", "Later", "Layer", "LayeredBus", "Patch", "Suspend"]
+__all__ = ["Approval", "Ask", "Deny", "Dispatch", "Later", "Layer", "LayeredBus", "Patch", "Suspend", "Witness"]
 
 
 class LayeredBus:
@@ -121,6 +121,7 @@ class LayeredBus:
         on_item: Callable[[Any], object] | None = None,
         parent: int | None = None,
         id: int | None = None,
+        witness: Witness | None = None,
     ) -> Dispatch:
         """Ask for ``payload`` through the layers of ``key``.
 
@@ -131,8 +132,9 @@ class LayeredBus:
             on_landed: called once with the dispatch when its outcome is there (perhaps before this returns).
             parent: id of the effect on whose behalf this is asked.
             id: that of the same effect in a session which was saved.
+            witness: told how far it has come.
         """
-        dispatch = Dispatch(self, Ask(kind, key, payload, scope, parent), on_landed, on_item, id)
+        dispatch = Dispatch(self, Ask(kind, key, payload, scope, parent), on_landed, on_item, id, witness)
         if (self.bus.next_id if id is None else id) >= LAST_ID:
             dispatch.tell(failed(ReportKind.REQUEST, "there are no more ids for effects"))
         elif not self.serves(key):
@@ -191,11 +193,11 @@ class LayeredBus:
         ask = dispatch.ask
 
         def landed(effect: Effect) -> None:
-            dispatch.effect = effect
             assert effect.outcome is not None
-            if dispatch.tell(effect.outcome):
+            if dispatch.answered(effect):
                 self.over(dispatch, cancelled=effect.outcome.status is Status.CANCELLED)
 
+        dispatch.serving()
         effect = self.bus.dispatch(
             ask.kind,
             ask.key,
@@ -235,6 +237,7 @@ class LayeredBus:
         bus.next_id = max(bus.next_id, id + 1)
         bus.log.append(effect)
         bus.running += 1
+        bus.unserved(effect)
         effect.cancel(cause)
         return effect
 

@@ -157,6 +157,9 @@ class _RecordingBus(EffectBus):
             streams.capture = self
         super()._install(key, _Watched(served, self.handlers_clock), descriptor)
 
+    def unserved(self, effect: Effect) -> None:
+        self._recorder.unserved(effect)
+
     def note(self, effect: RecordedEffect, act: str) -> None:
         """Write down that ``act`` happened, in the step in which it did."""
         clock = self.handlers_clock
@@ -308,6 +311,7 @@ class Recorder:
 
     Args:
         swap: what serves a key in place of its handler; the handler itself unless given.
+        unserved: told of an effect that was given up before any handler was asked.
 
     Attributes:
         bus: for the session, once `open` has made it.
@@ -320,8 +324,13 @@ class Recorder:
     clock: Clock
     session: Control
 
-    def __init__(self, swap: Callable[[Recorder, str, Handler], Handler] | None = None) -> None:
+    def __init__(
+        self,
+        swap: Callable[[Recorder, str, Handler], Handler] | None = None,
+        unserved: Callable[[Effect], object] = lambda _: None,
+    ) -> None:
         self._swap = swap
+        self.unserved = unserved
         self.programs: dict[str, Any] = {}
 
     def open(self, clock: Clock) -> EffectBus:

@@ -110,7 +110,7 @@ class Replay:
                 raise ReplayRefused(fault)
         self.log = log
         self.visible = visible
-        self.recorder = Recorder(self._swap)
+        self.recorder = Recorder(self._swap, self._withdrawn)
         self.playing: list[Playing] = []
         self.derived: list[tuple[int, EffectRecord]] = []
         self._plain = plain
@@ -151,6 +151,19 @@ class Replay:
             return self._answer(effect)
         except ReplayRefused as refused:
             raise self.fail(refused) from None
+
+    def _withdrawn(self, effect: Effect) -> None:
+        """Nobody was asked to serve ``effect``: nor was anybody in the recording, which has nothing of its either."""
+        if self.visible:
+            self._due.begin(self.recorder.bus.clock)
+        record = self.answer(effect)
+        if not record.cancelled or record.items or record.steps[0].does:
+            raise self.fail(
+                ReplayRefused(
+                    f"effect {effect.id} ({effect.key}) was served in the recording, and at {effect.dispatched_at_us} "
+                    "us it was given up before anybody was asked to serve it"
+                )
+            )
 
     def fail(self, refused: ReplayRefused) -> ReplayRefused:
         """Answer nothing from now on. Returns ``refused``."""

@@ -211,7 +211,7 @@ def test_a_missing_field_is_named(log: EffectLog) -> None:
     [
         (b"", "a.log:1, character 1: Expecting value; accepted is JSON"),
         (b"[1, 2]\n\n", "a.log: it is no effect log; accepted is an effect log, as run --record writes it"),
-        (b'{"bargein_checkpoint": 1}\n', "a.log: it is a checkpoint; accepted is an effect log"),
+        (b'{"bargein_checkpoint": 1}\n', "a.log: it is a checkpoint of a session; accepted is an effect log"),
         (b'{"t":0,"seq":0,"kind":"x"}\n', "a.log: it is a timeline; accepted is an effect log"),
         (b'{"a": NaN}', "a.log:1: found NaN; accepted is JSON"),
         (b'{"a": 1e999}', "a.log:1: found the number 1e999, which is out of range; accepted is JSON"),
