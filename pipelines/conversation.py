@@ -8,7 +8,7 @@ on the timeline. Left out: the rules of validity (``agent.context``) and what wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from json import loads
 
@@ -107,9 +107,13 @@ class Conversation:
 
     # -- keeping to what was heard ------------------------------------------------------------------------
 
-    def close_pending(self) -> tuple[ToolCall, ...]:
-        """Answer the calls left open by an interruption (tool contract, item 8)."""
-        return self.context.close_pending(interrupted_message)
+    def close_pending(self, never_ran: Mapping[str, Message] = {}) -> tuple[ToolCall, ...]:
+        """Answer the calls left open by an interruption (tool contract, item 8).
+
+        Args:
+            never_ran: by id the answers of calls of which that is known, which they keep.
+        """
+        return self.context.close_pending(lambda call: never_ran.get(call.id) or interrupted_message(call))
 
     def settle(self, streaming: int | None = None) -> None:
         """Edit the context to what was heard; nothing of what is in it is playing any more.

@@ -32,10 +32,13 @@ KINDS: dict[str, tuple[str, ...]] = {
     "speculation.discarded": ("reason",),
     "run.ended": ("ending", "rounds"),  # answered, empty, fallback, failed, cancelled
     "llm.routed": ("round", "model"),  # the request that follows goes to this model and not to the agent's own
+    "llm.suspended": ("round", "layer"),  # the request waits for the approval that a layer wants; it was not sent
+    "llm.withdrawn": ("round", "cause"),  # it was given up while it waited, and never sent
     "llm.request": ("round", "effect", "messages", "tools"),  # counts
     "llm.request_refused": ("round", "provider", "reason"),  # it was encoded, and the provider would not take it
     "llm.first_token": ("round",),
     "llm.done": ("round", "finish", "calls", "chars"),  # counts
+    "llm.withheld": ("round", "layer"),  # it is answered, and a layer takes its time over the verdict
     "llm.failed": ("round", "reason"),
     "llm.refused_delta": ("round", "reason"),
     "llm.request_finished": ("round", "time_to_first_token_us", "duration_us"),
@@ -52,6 +55,9 @@ KINDS: dict[str, tuple[str, ...]] = {
     "tools.started": ("round", "calls"),
     "tools.ended": ("round", "results", "notes", "budget_exhausted"),
     "tool.started": ("call", "tool", "side_effect", "effect"),
+    "tool.suspended": ("call", "tool", "layer"),  # it waits for the approval that a layer wants; its body has not begun
+    "tool.withdrawn": ("call", "tool", "cause"),  # it was given up while it waited, and its body never began
+    "tool.withheld": ("call", "tool", "layer"),  # the body has ended, and a layer takes its time over the verdict
     "tool.progress": ("call", "tool", "text"),
     "tool.finished": ("call", "tool", "status"),  # the body came to its own end: ok, failed, crashed
     "tool.dropped": ("call", "tool", "cause"),  # the body was stopped from outside

@@ -335,7 +335,7 @@ class LlmRunner:
                 self._append(execution, self._round)  # the results came first on this instant
             else:
                 execution.discard()
-        closed = self._conversation.close_pending()
+        closed = self._conversation.close_pending({} if execution is None else execution.never_ran)
         self.stats.interrupted_tool_calls += len(closed)
         self._timeline.add("run.ended", self._epoch, "cancelled", self._round + 1)
         self._recorder.finish(self._epoch)

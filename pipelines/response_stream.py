@@ -16,7 +16,8 @@ from bargein.pipelines.agent.assembly import AssembleError, InvalidCall, Respons
 from bargein.pipelines.agent.context import Context
 from bargein.pipelines.agent.deltas import StreamEnd, TextDelta
 from bargein.pipelines.agent.messages import Message, ToolCall
-from bargein.pipelines.agent.request import AgentSettings, derive_request
+from bargein.pipelines.agent.request import AgentSettings, Request, derive_request
+from bargein.pipelines.asked import Asked
 from bargein.pipelines.playout_book import Source
 from bargein.pipelines.ports import RequestRefused
 from bargein.pipelines.round_metrics import TurnRecorder
@@ -24,7 +25,8 @@ from bargein.pipelines.speaker import Speaker, Steps
 from bargein.pipelines.steering import Steering
 from bargein.pipelines.tools.offer import Offer, Offered
 from bargein.pipelines.tts_stage import SpeechItem
-from bargein.sim.effects.bus import Effect, EffectBus, EffectKind, Status
+from bargein.sim.effects.bus import EffectBus, EffectKind, Status
+from bargein.sim.effects.reports import Report
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.race import Race
 from bargein.sim.kernel.timeline import Timeline
@@ -81,19 +83,28 @@ class ModelPort:
         model = self.agent.model if steer.model is None else steer.model
         if model != self.agent.model:
             self.timeline.add("llm.routed", epoch, round, model)
-        self.timeline.add("llm.request", epoch, round, len(self.bus.log), len(request.messages), len(request.tools))
-        stream.effect = self.bus.dispatch(
+        stream.effect = self._send(stream, model_key(model), request)
+        return stream
+
+    def _send(self, stream: ResponseStream, key: str, request: Request) -> Asked:
+        self._sent(stream, request)
+        return self.bus.dispatch(
             EffectKind.COMPLETION,
-            model_key(model),
+            key,
             request,
-            scope=f"t{epoch}",
+            scope=f"t{stream.epoch}",
             on_item=stream.on_delta,
             on_landed=_nobody,
         )
-        return stream
+
+    def _sent(self, stream: ResponseStream, request: Request) -> None:
+        """The request goes on the bus next: its effect has the number that the log has reached."""
+        counts = len(request.messages), len(request.tools)
+        self.timeline.add("llm.request", stream.epoch, stream.round, len(self.bus.log), *counts)
+        stream.sent()
 
 
-def _nobody(_: Effect) -> None:
+def _nobody(_: Asked) -> None:
     """Whoever waits for the response says so later."""
 
 
@@ -123,7 +134,7 @@ class ResponseStream:
         "round",
     )
 
-    effect: Effect
+    effect: Asked
 
     def __init__(
         self, model: ModelPort, epoch: int, round: int, live: bool, offered: Offered, denied: Mapping[str, str]
@@ -135,13 +146,18 @@ class ResponseStream:
         self.denied = denied
         self.ordinal: int | None = None
         self._live = live
-        self._timed = model.recorder.llm_request(epoch, model.bus.clock.now)
+        self._timed: int | None = None
         self._assembler = ResponseAssembler()
         self._begun = False
         self._backlog: deque[SpeechItem] = deque()  # text for which the speech stage has no room yet
         self._held: list[str] = []  # text of a response that is not live
 
     # -- coming in ----------------------------------------------------------------------------------------
+
+    def sent(self) -> None:
+        """The request is on its way; its round is timed from now."""
+        model = self._model
+        self._timed = model.recorder.llm_request(self.epoch, model.bus.clock.now)
 
     def on_delta(self, delta: Any) -> None:
         """A piece of the response, on its instant."""
@@ -225,7 +241,9 @@ class ResponseStream:
     def failure(self) -> str | None:
         """Why the model failed, or ``None`` where it did not."""
         outcome = self.effect.outcome
-        return None if outcome is None or outcome.status is Status.OK else str(outcome.value)
+        if outcome is None or outcome.status is Status.OK:
+            return None
+        return outcome.value.message if type(outcome.value) is Report else str(outcome.value)
 
     @property
     def refusal(self) -> RequestRefused | None:
@@ -251,6 +269,6 @@ class ResponseStream:
         self.effect.cancel(cause)
         self._assembler.cancel()
 
-    def watch(self, listener: Callable[[Effect], object]) -> None:
+    def watch(self, listener: Callable[[Asked], object]) -> None:
         """Have ``listener`` called when the completion lands."""
         self.effect.on_landed(listener)

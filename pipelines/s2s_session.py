@@ -23,6 +23,7 @@ from bargein.pipelines.settings import SessionSettings
 from bargein.pipelines.tools.registry import ToolRegistry
 from bargein.pipelines.turn_detector import TurnTaking
 from bargein.sim.effects.bus import EffectBus
+from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock
 
@@ -44,8 +45,8 @@ class S2sSession(VoiceSession):
     """A call through a live provider.
 
     Args:
-        clock, bus, registry, settings, max_duration_us: as for any session. On the bus somebody serves the live
-            connection; the model's key is served by the session itself, which registers it.
+        clock, bus, registry, settings, max_duration_us, layered: as for any session. On the bus somebody serves the
+            live connection; the model's key is served by the session itself, which registers it.
         world: with a provider.
 
     Invariant: every user turn has exactly one user message, and its words are the ones the provider heard.
@@ -59,10 +60,11 @@ class S2sSession(VoiceSession):
         settings: SessionSettings,
         world: LiveWorld,
         max_duration_us: int,
+        layered: LayeredBus | None = None,
     ) -> None:
         self._numbers: list[int] = []  # turns of the user's that the next user message is made of
         self._message_of: dict[int, tuple[int, tuple[int, ...]]] = {}  # turn to its message, and all turns of that
-        super().__init__(clock, bus, registry, settings, world, max_duration_us)
+        super().__init__(clock, bus, registry, settings, world, max_duration_us, layered)
         self.timeline.watch("run.ended", self._on_run_over)
 
     def _build_stages(self, world: World) -> None:

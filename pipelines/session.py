@@ -11,17 +11,15 @@ Left out: the world. It is handed in as ports, and drives the session through ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
-
 from bargein.pipelines.agent.memory import Remembers
 from bargein.pipelines.audio_in import AudioIn
 from bargein.pipelines.conversation import Conversation
 from bargein.pipelines.events import KINDS
+from bargein.pipelines.layered_model import LayeredModelPort
 from bargein.pipelines.llm_runner import LlmRunner
 from bargein.pipelines.playout import Playout
 from bargein.pipelines.playout_book import PlayoutBook, Utterance
-from bargein.pipelines.ports import ClipStore, EchoPath, Heard, Room, SpeechDetector, Synthesizer, Transcriber
+from bargein.pipelines.ports import ClipStore, Heard
 from bargein.pipelines.response_stream import ModelPort
 from bargein.pipelines.round_metrics import TurnRecorder
 from bargein.pipelines.session_memory import SessionMemory
@@ -33,7 +31,9 @@ from bargein.pipelines.tools.offer import ToolOffer
 from bargein.pipelines.tools.registry import ToolRegistry
 from bargein.pipelines.tts_stage import TtsStage
 from bargein.pipelines.turn_detector import TurnDetector, TurnTaking
+from bargein.pipelines.world import Script, World
 from bargein.sim.effects.bus import EffectBus
+from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.kernel.cancel import Cause
 from bargein.sim.kernel.clock import Clock, Order, Timer
 from bargein.sim.kernel.errors import Deadlock
@@ -41,30 +41,8 @@ from bargein.sim.kernel.timeline import Timeline
 
 __all__ = ["Script", "VoiceSession", "World"]
 
-
-class Script(Protocol):
-    """The caller's plan."""
-
-    def start(self, session: VoiceSession) -> None:
-        """Arrange everything the caller will do."""
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the caller will do nothing more unless something else happens first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What surrounds the agent; everything a session needs that it does not build itself."""
-
-    script: Script
-    detector: SpeechDetector
-    transcriber: Transcriber
-    synthesizer: Synthesizer
-    clips: ClipStore | None = None
-    room: Room | None = None
-    echo: EchoPath | None = None
+_OVER_IN_LAYERS = ("tool.finished", "tool.dropped", "tool.withdrawn", "tool.late_result")
+"""A verdict may come when a body has long ended and nobody waits for its result any more."""
 
 
 class VoiceSession:
@@ -77,6 +55,7 @@ class VoiceSession:
         settings: everything about the agent.
         world: everything around it.
         max_duration_us: the session is ended after so long, whatever goes on.
+        layered: the bus seen through its layers, where there are any; what the agent asks for goes through them.
 
     Invariant: ``epoch`` never decreases; a run belongs to the epoch in which it was started.
     """
@@ -89,9 +68,11 @@ class VoiceSession:
         settings: SessionSettings,
         world: World,
         max_duration_us: int,
+        layered: LayeredBus | None = None,
     ) -> None:
         self.clock = clock
         self.bus = bus
+        self.layered = layered
         self.settings = settings
         self.timeline = Timeline(clock, KINDS)
         self.epoch = 0
@@ -100,7 +81,7 @@ class VoiceSession:
         self.recorder = TurnRecorder()
         self.conversation = Conversation(self.timeline, self.book)
         self.offer = ToolOffer(registry, bus, self.timeline)
-        self.engine = ToolEngine(clock, bus, self.timeline, registry, settings.session_id, settings.engine)
+        self.engine = ToolEngine(clock, bus, self.timeline, registry, settings.session_id, settings.engine, layered)
         self._script = world.script
         self._max_duration_us = max_duration_us
         self._has_user = True  # whether the epoch has its user message; epoch 0 never has one
@@ -112,7 +93,7 @@ class VoiceSession:
         self._poke: Timer | None = None
         self.memory: SessionMemory | None = None
         self._build_stages(world)
-        for ended in ("tool.finished", "tool.dropped"):
+        for ended in ("tool.finished", "tool.dropped") if layered is None else _OVER_IN_LAYERS:
             self.timeline.watch(ended, self._on_tool_over)
 
     def _build_stages(self, world: World) -> None:
@@ -141,12 +122,17 @@ class VoiceSession:
             settings,
             self.conversation,
             self.engine,
-            ModelPort(timeline, self.bus, settings.agent, self.offer, self.recorder, speaker, settings.steering),
+            self._model_port(speaker),
             speaker,
             FillerPolicy(settings.filler, world.clips),
             self.recorder,
             self.poke,
         )
+
+    def _model_port(self, speaker: Speaker) -> ModelPort:
+        settings = self.settings
+        parts = self.timeline, self.bus, settings.agent, self.offer, self.recorder, speaker, settings.steering
+        return ModelPort(*parts) if self.layered is None else LayeredModelPort(self.layered, *parts)
 
     def _turn_taking(self, world: World) -> TurnTaking:
         """Whoever decides on the user's turns."""
@@ -185,7 +171,8 @@ class VoiceSession:
 
     def remember(self, remembers: Remembers) -> None:
         """Have the call remember a conversation; before it starts."""
-        self.memory = SessionMemory(self.clock, self.bus, self.timeline, self.conversation, remembers)
+        effects = self.layered or self.bus
+        self.memory = SessionMemory(self.clock, effects, self.timeline, self.conversation, remembers)
 
     def start(self) -> None:
         """Connect; nothing of what comes of it has happened yet."""

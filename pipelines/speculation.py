@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from bargein.pipelines.agent.assembly import Response
 from bargein.pipelines.agent.messages import Message, ToolCall, user
+from bargein.pipelines.asked import Asked
 from bargein.pipelines.conversation import Conversation
 from bargein.pipelines.response_stream import ModelPort, ResponseStream
 from bargein.pipelines.tools.engine import ToolEngine
 from bargein.pipelines.tools.speculation import Speculation
-from bargein.sim.effects.bus import Effect
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.timeline import Timeline
 
@@ -61,7 +61,7 @@ class Guesses:
         guess = self._guess = Guess(epoch, text, self._model.ask(epoch, 0, messages, live=False))
         guess.stream.watch(lambda effect: self._landed(guess, effect))
 
-    def _landed(self, guess: Guess, effect: Effect) -> None:
+    def _landed(self, guess: Guess, effect: Asked) -> None:
         """The response is complete before its turn is: carry out what may be carried out."""
         if guess is not self._guess or guess.stream.failure is not None:
             return

@@ -66,6 +66,7 @@ INTERRUPTED_RUNNING = (
     "the user interrupted; the call keeps running, its result will follow as a note, do not repeat the call"
 )
 NOT_STARTED = "the user interrupted before the call was started; it did not run"
+TIMED_OUT_NOT_STARTED = "the call was not approved within {timeout}; it did not run"
 OUTCOME_UNKNOWN = "the call ended without a result; the outcome is unknown, do not repeat the call"
 UNKNOWN_TOOL_DETAIL = "there is no tool of this name"
 ARGUMENTS_TOO_LARGE = "the arguments take more than {limit} bytes"

@@ -1,6 +1,31 @@
 """bargein from Python: ``from bargein import sim; r = sim.run("barge_in_during_booking")``.
 
 The names below are what users import; heavy parts are loaded when one is used.
+
+A program may put layers around the handlers of its sessions: around a tool, a model or the memory. A layer sees what
+is asked before anybody serves it, and may deny it, ask for something else, or have it wait for somebody's approval;
+it sees what came of it before the agent does (run contract, section 9.6). Here a person approves a booking after two
+seconds, and the caller may cut in meanwhile, in which case nothing was booked::
+
+    from bargein import sim
+    from bargein.sim.kernel.clock import Clock, Order
+
+    class Approve(sim.Layer):
+        name = "approve"
+
+        def __init__(self, clock: Clock) -> None:
+            self.clock = clock
+
+        def before(self, ask: sim.Ask) -> sim.Suspend:
+            approval = sim.Approval()
+            self.clock.call_in(2_000_000, Order.DELIVERY, lambda _: approval.approve())
+            return sim.Suspend(approval)
+
+    def layers(clock: Clock) -> dict[str, list[sim.Layer]]:
+        return {"book_table": [Approve(clock)]}
+
+    sim.run("interrupted_booking", layers=layers)
+    sim.explore("interrupted_booking", layers=layers)
 """
 
 from __future__ import annotations
@@ -11,17 +36,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bargein.models.python_tools import Progress, ToolCallContext, ToolError, Tools
+    from bargein.sim.effects.bus import Outcome, Status
     from bargein.sim.effects.checkpoint import Checkpoint
+    from bargein.sim.effects.decisions import Approval, Ask, Deny, Later, Layer, Patch, Suspend
     from bargein.sim.effects.log import EffectLog
     from bargein.sim.lab.findings import Exploration
     from bargein.sim.lab.replays import Replayed
     from bargein.sim.lab.result import Result
     from bargein.sim.lab.resumes import Resumed
     from bargein.sim.lab.sweep.table import Table
+    from bargein.sim.scenario.layering import MakeLayers
     from bargein.sim.scenario.model import Scenario
 
 __all__ = [
+    "Approval",
+    "Ask",
+    "Deny",
+    "Later",
+    "Layer",
+    "Outcome",
+    "Patch",
     "Progress",
+    "Status",
+    "Suspend",
     "ToolCallContext",
     "ToolError",
     "Tools",
@@ -35,16 +72,21 @@ __all__ = [
     "sweep",
 ]
 
-_TOOLS = ("Progress", "ToolCallContext", "ToolError", "Tools")
+_WRITTEN_WITH = {
+    **dict.fromkeys(("Progress", "ToolCallContext", "ToolError", "Tools"), "bargein.models.python_tools"),
+    **dict.fromkeys(("Approval", "Ask", "Deny", "Later", "Layer", "Patch", "Suspend"), "bargein.sim.effects.decisions"),
+    **dict.fromkeys(("Outcome", "Status"), "bargein.sim.effects.bus"),
+}
+"""Where the names are from that tools and layers are written with."""
 
 
 def __getattr__(name: str) -> Any:
-    """What tools are written with, loaded when it is first used."""
-    if name not in _TOOLS:
+    """What tools and layers are written with, loaded when it is first used."""
+    if name not in _WRITTEN_WITH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bargein.models import python_tools
+    from importlib import import_module
 
-    return getattr(python_tools, name)
+    return getattr(import_module(_WRITTEN_WITH[name]), name)
 
 
 def load(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario, *, tools: Tools | None = None) -> Scenario:
@@ -71,6 +113,7 @@ def run(
     scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario,
     *,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     seed: int | None = None,
     tie_seed: int | None = None,
     set: Mapping[str, Any] | None = None,
@@ -83,6 +126,9 @@ def run(
     Args:
         scenario: a built-in's name, a file, plain data, or a scenario.
         tools: the program's own tools; they replace the scenario's of the same name and add to the others.
+        layers: called with the session's clock, gives the layers of the session: a list of `Layer`, the outermost
+            first, by handler key (``agent/tool:book_table#0``, ``agent/model:default``, ``agent/memory``) or by a
+            tool's name. It is called once for each session, so that no two share a layer's state.
         seed: of the random streams; the scenario's own where none is given.
         tie_seed: permutes what falls on the same instant, reproducibly.
         set: values to change first, by dotted path: ``{"agent.filler.delay": "800ms"}``.
@@ -92,12 +138,13 @@ def run(
         checkpoint: the file for it, which `resume` goes on from; the two go together.
 
     Raises:
-        bargein.sim.scenario.places.ScenarioError: the scenario cannot be used, or the place does not come.
+        bargein.sim.scenario.places.ScenarioError: the scenario or the layers cannot be used, or the place does not
+            come.
         OSError: a file cannot be written.
     """
     from bargein.sim.scenario.build import Plan
 
-    plan = Plan(_changed(load(scenario, tools=tools), set), tools)
+    plan = Plan(_changed(load(scenario, tools=tools), set), tools, layers)
     if record is None and checkpoint_at is None and checkpoint is None:
         from bargein.sim.lab.session import run_plan
 
@@ -112,6 +159,7 @@ def replay(
     *,
     scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario | None = None,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     set: Mapping[str, Any] | None = None,
     visible: bool = False,
 ) -> Replayed:
@@ -121,6 +169,8 @@ def replay(
         log: a file that ``run(record=...)`` wrote, or what was read from one.
         scenario: what the program is now, to prove that it is still the recorded one; the log's own unless given.
         tools: likewise, the program's own tools.
+        layers: the layers it was recorded with, as `run` takes them; they are the program's, stand around what the log
+            answers, and decide again. Before the session they are made once more, to be compared with the log.
         set: values to change in ``scenario`` first.
         visible: also demand that everything became visible on its recorded instant, in its recorded batches.
 
@@ -143,13 +193,14 @@ def replay(
     now = None
     if scenario is not None:
         now = _changed(load(scenario, tools=tools), set)
-    return run_again(read, scenario=now, tools=tools, visible=visible, folder=folder)
+    return run_again(read, scenario=now, tools=tools, layers=layers, visible=visible, folder=folder)
 
 
 def resume(
     checkpoint: str | os.PathLike[str] | Checkpoint,
     *,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     replace: bool = False,
     set: Mapping[str, Any] | None = None,
     record: str | os.PathLike[str] | None = None,
@@ -159,6 +210,7 @@ def resume(
     Args:
         checkpoint: a file that ``run(checkpoint=...)`` wrote, or what was read from one.
         tools: the program's own tools, where it has any, declared as they were when it was saved.
+        layers: the layers it was saved with, as `run` takes them. Up to the place they decide again, as they did.
         replace: from there on take ``tools`` as they are now: other code, and another description, schema, timeout or
             filler delay under the same name; requests tell of it and calls run it. A tool that is missing, one too
             many, and another kind, repeatability or confirmation are refused.
@@ -182,13 +234,14 @@ def resume(
 
     read = checkpoint if isinstance(checkpoint, Checkpoint) else read_checkpoint(checkpoint)
     folder = None if isinstance(checkpoint, Checkpoint) else Path(checkpoint).resolve().parent
-    return go_on(read, tools=tools, replace=replace, set=set, folder=folder, record=record)
+    return go_on(read, tools=tools, layers=layers, replace=replace, set=set, folder=folder, record=record)
 
 
 def explore(
     scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario,
     *,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     set: Mapping[str, Any] | None = None,
     workers: int = 1,
     out: str | os.PathLike[str] | None = None,
@@ -200,6 +253,7 @@ def explore(
     Args:
         scenario: a built-in's name, a file, plain data, or a scenario.
         tools: the program's own tools.
+        layers: those of each session, as `run` takes them.
         set: values to change first, by dotted path.
         workers: processes to share the runs.
         out: a folder; the smallest scenario that still fails of each finding is saved there.
@@ -221,7 +275,9 @@ def explore(
 
     chosen = _changed(load(scenario, tools=tools), set)
     folder = None if out is None else Path(out)
-    return run_all(chosen, Options(**options), tools=tools, workers=workers, out=folder, progress=progress)
+    return run_all(
+        chosen, Options(**options), tools=tools, layers=layers, workers=workers, out=folder, progress=progress
+    )
 
 
 def sweep(
@@ -231,6 +287,7 @@ def sweep(
     *,
     metrics: Sequence[str] | None = None,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     set: Mapping[str, Any] | None = None,
     workers: int | None = None,
     backend: str | None = None,
@@ -245,6 +302,7 @@ def sweep(
         seeds: this many, from 0, or these.
         metrics: what to measure; every single number unless given.
         tools: the program's own tools.
+        layers: those of each session, as `run` takes them.
         set: values to change first, by dotted path.
         workers: sessions are shared among so many processes.
         backend: of joblib, such as ``"dask"``; what ``joblib.parallel_config`` says is followed unless given.
@@ -267,6 +325,7 @@ def sweep(
         seeds,
         metrics=metrics,
         tools=tools,
+        layers=layers,
         workers=workers,
         backend=backend,
         out=None if out is None else Path(out),

@@ -17,7 +17,7 @@ from typing import Any
 from bargein.pipelines.agent.saved_errors import BadBinary, BadValue, KeyMismatch, NotACheckpoint, OtherFormat
 from bargein.sim.effects.bus import LAST_ID
 from bargein.sim.effects.descriptors import Descriptor
-from bargein.sim.effects.document_sorts import sort_of_data
+from bargein.sim.effects.document_sorts import RUNS, sort_of_data
 from bargein.sim.effects.documents import DocumentError, Fields, parse_first
 from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.kinds import EffectKind
@@ -27,7 +27,6 @@ __all__ = ["FORMAT", "RunCheckpoint"]
 FORMAT = 2
 _FIELDS = ("bargein_runs", "at_us", "entities", "counters", "binaries", "check")
 _COUNTERS = ("next_run", "next_id")
-_ACCEPTED = "a checkpoint of agent runs"
 _BINDING = ("kind", "key", "descriptor")
 _DESCRIPTOR = ("key", "family", "label", "capabilities", "layers")
 
@@ -95,7 +94,7 @@ class RunCheckpoint:
         """
         rest = raw.partition(b"\n")[2]
         try:
-            data = parse_first(raw, name, name, _ACCEPTED)
+            data = parse_first(raw, name, name, RUNS, RUNS)
         except DocumentError as error:
             raise NotACheckpoint(str(error)) from error
         _check_format(data, name)
@@ -133,7 +132,7 @@ class RunCheckpoint:
 
 def _check_format(data: Any, name: str) -> None:
     if type(data) is not dict or "bargein_runs" not in data:
-        raise NotACheckpoint(f"{name}: it is {sort_of_data(data) or 'something else'}; accepted is {_ACCEPTED}")
+        raise NotACheckpoint(f"{name}: it is {sort_of_data(data) or 'something else'}; accepted is {RUNS}")
     if type(data["bargein_runs"]) is not int or data["bargein_runs"] != FORMAT:
         raise OtherFormat(f"{name}: it has format {data['bargein_runs']!r}; accepted is format {FORMAT}")
 

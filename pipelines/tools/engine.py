@@ -18,6 +18,7 @@ from bargein.pipelines.tools.budget import Admission, RetryBudget
 from bargein.pipelines.tools.confirmation import Confirmations
 from bargein.pipelines.tools.desk import Desk
 from bargein.pipelines.tools.execution import Execution, Slot
+from bargein.pipelines.tools.layered import LayeredReadOnlyCalls, LayeredSideEffects
 from bargein.pipelines.tools.outcomes import ToolOutcome, ToolStats
 from bargein.pipelines.tools.planning import Planner, Refusal
 from bargein.pipelines.tools.read_only import ReadOnlyCalls
@@ -28,6 +29,7 @@ from bargein.pipelines.tools.speculation import Speculation
 from bargein.pipelines.tools.store import IdempotencyUsage
 from bargein.pipelines.wordings import BUDGET_EXHAUSTED, NOT_STARTED, STALE_TURN, UNKNOWN_TOOL_DETAIL
 from bargein.sim.effects.bus import EffectBus
+from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.clock import Clock
 from bargein.sim.kernel.timeline import Timeline
@@ -46,6 +48,7 @@ class ToolEngine:
         registry: the tools; may be shared by many sessions.
         session_id: part of every idempotency key.
         config: bounds.
+        layered: the bus seen through its layers, where there are any.
     """
 
     def __init__(
@@ -56,13 +59,14 @@ class ToolEngine:
         registry: ToolRegistry,
         session_id: str,
         config: EngineConfig,
+        layered: LayeredBus | None = None,
     ) -> None:
         self.registry = registry
         self._desk = desk = Desk(clock, bus, timeline, session_id, config)
         self._planner = Planner(registry, config.max_argument_bytes)
         self._budget = RetryBudget(config.max_invalid_rounds)
-        self._side_effects = SideEffects(desk)
-        self._read_only = ReadOnlyCalls(desk)
+        self._side_effects = SideEffects(desk) if layered is None else LayeredSideEffects(desk, layered)
+        self._read_only = ReadOnlyCalls(desk) if layered is None else LayeredReadOnlyCalls(desk, layered)
         self._responses = 0
 
     # -- rounds -------------------------------------------------------------------------------------------
@@ -221,6 +225,19 @@ class ToolEngine:
     def running_calls(self) -> tuple[str, ...]:
         """Ids of the side effects that still run, in start order."""
         return tuple([key.call_id for key in self._desk.running])
+
+    @property
+    def suspended_calls(self) -> tuple[tuple[str, str], ...]:
+        """Id and tool of each call that waits for a layer's approval, in issue order; its body was not asked for."""
+        suspended = (self._side_effects.is_suspended, self._read_only.is_suspended)
+        return tuple(
+            [
+                (slot.call.id, slot.running.name)
+                for execution in self._desk.open.values()
+                for slot in execution.slots
+                if slot.running is not None and any(each(slot) for each in suspended)
+            ]
+        )
 
     @property
     def open_responses(self) -> int:

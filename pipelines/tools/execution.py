@@ -8,6 +8,7 @@ side effects into late notes. Left out: deciding which calls run, and the contex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bargein.pipelines.agent.assembly import InvalidCall
@@ -16,6 +17,7 @@ from bargein.pipelines.agent.messages import Message, ToolCall
 from bargein.sim.kernel.cancel import CancelToken, Cause
 
 if TYPE_CHECKING:
+    from bargein.pipelines.asked import Asked
     from bargein.pipelines.tools.desk import Desk
     from bargein.pipelines.tools.mailbox import Note
     from bargein.pipelines.tools.orphans import SideEffectRun
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
     from bargein.pipelines.tools.results import Answer
     from bargein.pipelines.tools.side_effects import SideEffects
     from bargein.pipelines.tools.spec import ToolSpec
-    from bargein.sim.effects.bus import Effect
     from bargein.sim.kernel.clock import Timer
 
 __all__ = ["Execution", "Slot"]
+
+_NONE: Mapping[str, Message] = MappingProxyType({})
 
 
 class Slot:
@@ -38,7 +41,7 @@ class Slot:
         call: the call.
         tool: its tool, of a call that was planned; a malformed call is answered without one.
         answer: set once, and then the call is answered.
-        started_at_us: when its body went on the bus; ``None`` for a call that never ran.
+        started_at_us: when its body went on the bus, or to the layers before it; ``None`` for a call that never did.
         running: the declaration of the tool that runs (for a confirmation, the gated one).
         timer, effect: of a read-only call.
         run: of a side effect.
@@ -68,7 +71,7 @@ class Slot:
         self.started_at_us: int | None = None
         self.running: ToolSpec | None = None
         self.timer: Timer | None = None
-        self.effect: Effect | None = None
+        self.effect: Asked | None = None
         self.run: SideEffectRun | None = None
         self.retries = 0
 
@@ -103,6 +106,12 @@ class Slot:
         self.answer = answer
         self.execution.settled(self, outcome)
 
+    def settle_unstarted(self, outcome: ToolOutcome, answer: Answer) -> None:
+        """Answer a call that was given up while it waited; the model reads so, also where nothing else is delivered."""
+        execution, call = self.execution, self.call
+        execution.never_ran = {**execution.never_ran, call.id: answer.message(call.id)}
+        self.settle(outcome, answer)
+
 
 class Execution:
     """The answers to one response, as they come.
@@ -113,6 +122,8 @@ class Execution:
         parent: id of the effect on whose behalf its calls run.
         denied: tools whose calls are not served, and the reason that answers them.
         budget_exhausted: the turn's retry budget is spent.
+        interrupted: why its calls were interrupted, if they were.
+        never_ran: by call id the answers of calls that were given up while they waited for an approval.
 
     Invariant: it ends delivered or discarded, never both.
     """
@@ -136,6 +147,8 @@ class Execution:
         self.parent = parent
         self.denied = denied
         self.budget_exhausted = False
+        self.interrupted: Cause | None = None
+        self.never_ran: Mapping[str, Message] = _NONE
         self.slots: list[Slot] = []
         self.claims: list[SideEffectRun] = []
         self._notes: list[Note] = []
@@ -283,6 +296,7 @@ class Execution:
         """Answer every running call that it was interrupted, in issue order (tool contract, item 8)."""
         if self._discarded:
             return
+        self.interrupted = cause
         for slot in self.slots:
             if slot.waiting:
                 if slot.run is not None:

@@ -17,17 +17,18 @@ from bargein.pipelines.tools.bounded import canonical_json
 from bargein.pipelines.tools.outcomes import ToolOutcome
 
 if TYPE_CHECKING:
+    from bargein.pipelines.asked import Asked
     from bargein.pipelines.tools.execution import Execution, Slot
     from bargein.pipelines.tools.invocation import IdempotencyKey
     from bargein.pipelines.tools.mailbox import Note
     from bargein.pipelines.tools.registry import RegisteredTool
     from bargein.pipelines.tools.results import Answer
-    from bargein.sim.effects.bus import Effect
     from bargein.sim.kernel.clock import Timer
 
 __all__ = ["ORPHAN_CAPACITY", "RecentCalls", "SideEffectRun", "call_digest"]
 
 ORPHAN_CAPACITY = 32
+_TOOK_PLACE = (ToolOutcome.OK, ToolOutcome.OK_TRUNCATED, ToolOutcome.DENIED)
 
 
 def call_digest(tool: str, arguments: dict[str, Any]) -> bytes:
@@ -83,7 +84,7 @@ class SideEffectRun:
         self.response = slot.execution.response
         self.digest = digest
         self.started_at_us = now_us
-        self.effect: Effect | None = None
+        self.effect: Asked | None = None
         self.timer: Timer | None = None
         self.outcome: ToolOutcome | None = None
         self.answer: Answer | None = None
@@ -95,8 +96,8 @@ class SideEffectRun:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the effect took place and said so; a cut result counts."""
-        return self.outcome is ToolOutcome.OK or self.outcome is ToolOutcome.OK_TRUNCATED
+        """Whether the effect took place and said so; a cut result counts, and one that a layer kept for itself."""
+        return self.outcome in _TOOK_PLACE
 
 
 class RecentCalls:

@@ -48,7 +48,8 @@ class ToolOutcome(StrEnum):
     CONFIRMATION_REQUIRED = "confirmation_required"
     CONFIRMATION_REFUSED = "confirmation_refused"
     DENIED = "denied"
-    """Steering did not let it be served; its answer is the reason."""
+    """Steering or a layer did not let it be served, or a layer did not let its result through; its answer is the
+    reason."""
 
 
 @dataclass(slots=True)

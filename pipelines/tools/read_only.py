@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from bargein.pipelines.asked import Asked
 from bargein.pipelines.tools.bounded import NotJson
 from bargein.pipelines.tools.desk import Desk
 from bargein.pipelines.tools.execution import Slot
@@ -19,7 +20,7 @@ from bargein.pipelines.tools.outcomes import ToolOutcome
 from bargein.pipelines.tools.planning import Refusal
 from bargein.pipelines.tools.results import Answer, ErrorKind, error, result_text
 from bargein.pipelines.wordings import INTERRUPTED, RESULT_TOO_LARGE, TIMED_OUT, TOOL_PANICKED
-from bargein.sim.effects.bus import Effect, EffectKind, Outcome, Status
+from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.clock import Order
 from bargein.sim.kernel.durations import format_us
@@ -38,25 +39,40 @@ class ReadOnlyCalls:
     def start(self, slot: Slot, token: CancelToken) -> None:
         """Put the call on the bus; its slot is answered by its end, its timeout or an interruption."""
         desk = self._desk
-        tool, call, epoch = slot.tool, slot.call, slot.execution.epoch
+        call, epoch = slot.call, slot.execution.epoch
         slot.start(desk.clock.now)
         key = IdempotencyKey(desk.session_id, epoch, call.id)
         context = ToolCallContext(desk.session_id, epoch, call.id, token, key, desk.clock)
-        invocation = ToolInvocation(call.id, call.name, slot.arguments, context)
-        desk.trace.started(epoch, call.id, call.name, False, len(desk.bus.log))
-        slot.timer = desk.clock.call_in(tool.spec.timeout_us, Order.TIMER, self._timed_out, slot)
-        effect = desk.bus.dispatch(
+        effect = slot.effect = self._ask(slot, ToolInvocation(call.id, call.name, slot.arguments, context))
+        if slot.answer is not None:  # perhaps interrupted while the handler was still being asked
+            effect.cancel(token.cause or Cause.HANG_UP)
+
+    def _ask(self, slot: Slot, invocation: ToolInvocation) -> Asked:
+        """Have the body of the call asked for."""
+        self._begin(slot)
+        return self._desk.bus.dispatch(
             EffectKind.TOOL_CALL,
-            tool.handler_key,
+            slot.tool.handler_key,
             invocation,
-            scope=f"t{epoch}",
+            scope=f"t{slot.execution.epoch}",
             on_landed=partial(self._landed, slot),
             on_item=partial(self._progress, slot),
             parent=slot.execution.parent,
         )
-        slot.effect = effect
-        if slot.answer is not None:  # perhaps interrupted while the handler was still being asked
-            effect.cancel(token.cause or Cause.HANG_UP)
+
+    def _begin(self, slot: Slot) -> None:
+        """The body goes on the bus next: its effect has the number that the log has reached."""
+        desk, call = self._desk, slot.call
+        desk.trace.started(slot.execution.epoch, call.id, call.name, False, len(desk.bus.log))
+        self._arm(slot)
+
+    def _arm(self, slot: Slot) -> None:
+        """From now on the slot waits as long as its tool may take."""
+        slot.timer = self._desk.clock.call_in(slot.tool.spec.timeout_us, Order.TIMER, self._timed_out, slot)
+
+    def is_suspended(self, slot: Slot) -> bool:
+        """Whether the call waits for an approval; where there are no layers, none does."""
+        return False
 
     def interrupt(self, slot: Slot, cause: Cause) -> None:
         """Drop the body and answer that the user interrupted."""
@@ -87,7 +103,7 @@ class ReadOnlyCalls:
             self._desk.trace.progress(slot.execution.epoch, slot.call.id, slot.call.name, item)
             slot.execution.tell_progress(slot.call.name, item)
 
-    def _landed(self, slot: Slot, effect: Effect) -> None:
+    def _landed(self, slot: Slot, effect: Asked) -> None:
         if slot.answer is not None:
             return
         assert slot.timer is not None

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bargein.pipelines.agent.messages import system
+from bargein.pipelines.asked import Asked
 from bargein.pipelines.tools.bounded import NotJson
 from bargein.pipelines.tools.invocation import IdempotencyKey, ToolCallContext, ToolInvocation
 from bargein.pipelines.tools.mailbox import Note
@@ -34,7 +35,7 @@ from bargein.pipelines.wordings import (
     STORE_FULL,
     TIMED_OUT_RUNNING,
 )
-from bargein.sim.effects.bus import Effect, EffectKind, Outcome, Status
+from bargein.sim.effects.bus import EffectKind, Outcome, Status
 from bargein.sim.kernel.cancel import CancelToken, Cause
 from bargein.sim.kernel.clock import Order
 from bargein.sim.kernel.durations import format_us
@@ -173,30 +174,50 @@ class SideEffects:
         request: str | None = None,
     ) -> None:
         desk = self._desk
-        name = tool.spec.name
         slot.start(desk.clock.now, tool.spec)
         run = slot.run = SideEffectRun(slot, tool, key, digest, desk.clock.now)
-        if digest:
+        context = ToolCallContext(key.session, key.epoch, key.call_id, token, key, desk.clock)
+        invocation = ToolInvocation(key.call_id, tool.spec.name, arguments, context)
+        run.effect = self._ask(run, invocation, slot.execution.parent, request)
+        if desk.closed:  # the session ended while the handler was still being asked
+            self.stop(run, Cause.HANG_UP)
+
+    def _ask(self, run: SideEffectRun, invocation: ToolInvocation, parent: int | None, request: str | None) -> Asked:
+        """Have the body of the call asked for."""
+        self._begin(run, request)
+        return self._desk.bus.dispatch(
+            EffectKind.TOOL_CALL,
+            run.tool.handler_key,
+            invocation,
+            scope=f"t{run.key.epoch}",
+            on_landed=partial(self._landed, run),
+            on_item=partial(self._progress, run),
+            parent=parent,
+        )
+
+    def _begin(self, run: SideEffectRun, request: str | None) -> None:
+        """The body goes on the bus next, and from now on the run is remembered.
+
+        Args:
+            request: id of the gated call that it was confirmed for, if it was.
+        """
+        desk, key, name = self._desk, run.key, run.tool.spec.name
+        if run.digest:
             desk.recent.remember(run)
         desk.running[key] = run
         desk.trace.started(key.epoch, key.call_id, name, True, len(desk.bus.log))
         desk.trace.runs(key.epoch, name, key, request)
-        if self._backstop_us(run) > tool.spec.timeout_us:
-            run.timer = desk.clock.call_in(tool.spec.timeout_us, Order.TIMER, self._timed_out, run)
-        else:
-            run.timer = desk.clock.call_in(tool.spec.timeout_us, Order.TIMER, self._backstop, run)
-        context = ToolCallContext(key.session, key.epoch, key.call_id, token, key, desk.clock)
-        run.effect = desk.bus.dispatch(
-            EffectKind.TOOL_CALL,
-            tool.handler_key,
-            ToolInvocation(key.call_id, name, arguments, context),
-            scope=f"t{key.epoch}",
-            on_landed=partial(self._landed, run),
-            on_item=partial(self._progress, run),
-            parent=slot.execution.parent,
-        )
-        if desk.closed:  # the session ended while the handler was still being asked
-            self.stop(run, Cause.HANG_UP)
+        self._arm(run)
+
+    def _arm(self, run: SideEffectRun) -> None:
+        """From now on the slot waits as long as its tool may take."""
+        timeout_us = run.tool.spec.timeout_us
+        ended = self._timed_out if self._backstop_us(run) > timeout_us else self._backstop
+        run.timer = self._desk.clock.call_in(timeout_us, Order.TIMER, ended, run)
+
+    def is_suspended(self, slot: Slot) -> bool:
+        """Whether the call waits for an approval; where there are no layers, none does."""
+        return False
 
     def _backstop_us(self, run: SideEffectRun) -> int:
         """How long a body may run at most."""
@@ -264,8 +285,8 @@ class SideEffects:
 
     # -- the end of a body --------------------------------------------------------------------------------
 
-    def _landed(self, run: SideEffectRun, effect: Effect) -> None:
-        """Record how it ended, whoever waits; then answer the slot, or report late."""
+    def _landed(self, run: SideEffectRun, effect: Asked) -> None:
+        """It has come to its end, whoever waits."""
         desk, name, epoch = self._desk, run.tool.spec.name, run.key.epoch
         assert run.timer is not None
         assert effect.outcome is not None
@@ -276,7 +297,12 @@ class SideEffects:
         else:
             desk.trace.finished(epoch, run.call_id, name, effect.outcome.status)
         run.in_doubt = effect.outcome.status is Status.LOST
-        outcome, answer = run.outcome, run.answer = self._judge(name, effect.outcome)
+        self._settle(run, effect.outcome)
+
+    def _settle(self, run: SideEffectRun, ended: Outcome) -> None:
+        """Record what the run came to, then answer its slot, or report it late."""
+        desk = self._desk
+        outcome, answer = run.outcome, run.answer = self._judge(run.tool.spec.name, ended)
         if outcome is ToolOutcome.LOST:
             desk.store.lose(run.key)
         else:

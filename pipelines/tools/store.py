@@ -101,6 +101,10 @@ class IdempotencyStore:
         entry.state = KeyState.LOST
         self._settled[key] = entry
 
+    def forget(self, key: IdempotencyKey) -> None:
+        """The call of ``key``, in flight so far, never ran: it is as if it had not been asked for."""
+        del self._entries[key]
+
     def _evict(self) -> bool:
         """Drop the entry that settled first; ``False`` where none has settled."""
         for key, entry in self._settled.items():

@@ -82,6 +82,18 @@ class ToolTrace:
         else:
             logger.info("side effect runs tool=%s epoch=%d key=%s request=%s", tool, epoch, key.digest(), request)
 
+    def suspended(self, epoch: int, call: str, tool: str, layer: str) -> None:
+        """A call waits for the approval that a layer wants; its body has not been asked for."""
+        self.timeline.add("tool.suspended", epoch, call, tool, layer)
+
+    def withdrawn(self, epoch: int, call: str, tool: str, cause: Cause) -> None:
+        """A call was given up while it waited for an approval; its body never was asked for."""
+        self.timeline.add("tool.withdrawn", epoch, call, tool, cause.value)
+
+    def withheld(self, epoch: int, call: str, tool: str, layer: str) -> None:
+        """A body has come to its end, and a layer takes its time over the verdict."""
+        self.timeline.add("tool.withheld", epoch, call, tool, layer)
+
     def progress(self, epoch: int, call: str, tool: str, text: str) -> None:
         """A running body says how far it is."""
         self.timeline.add("tool.progress", epoch, call, tool, cut(text, MAX_DETAIL_BYTES))

@@ -16,6 +16,7 @@ from json import JSONEncoder
 from pathlib import Path
 from typing import Any
 
+from bargein.sim.effects.document_sorts import TIMELINE, sort_of
 from bargein.sim.kernel.durations import format_us
 from bargein.sim.kernel.frames import samples_to_us
 from bargein.sim.kernel.timeline import Record, read_jsonl
@@ -87,13 +88,17 @@ def read_timeline(path: str | Path) -> list[Record]:
     """
     accepted = "accepted is a timeline in JSON lines, as `bargein run --out` writes it"
     try:
-        records = read_jsonl(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise TimelineError(f"{path}: {(error.strerror or str(error)).lower()}; {accepted}") from None
     except UnicodeDecodeError:
         raise TimelineError(f"{path}: found bytes that are no UTF-8; {accepted}") from None
+    try:
+        records = read_jsonl(text)
     except ValueError as error:
-        raise TimelineError(f"{path}: {error}; {accepted}") from None
+        other = sort_of(text.encode("utf-8"))
+        found = error if other in (None, TIMELINE) else f"it is {other}"
+        raise TimelineError(f"{path}: {found}; {accepted}") from None
     for number, record in enumerate(records, start=1):
         if type(record["t"]) is not int or type(record["kind"]) is not str:
             raise TimelineError(f"{path}: line {number} has no whole microseconds in t or no name in kind; {accepted}")

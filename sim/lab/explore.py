@@ -23,6 +23,7 @@ from bargein.sim.lab.session import run_plan
 from bargein.sim.lab.shrink import shrink
 from bargein.sim.lab.variants import AS_WRITTEN, HUNG, INSTANT, variant
 from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.layering import MakeLayers
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import Fault, ScenarioError
 from bargein.sim.scenario.remembering import check_repeatable
@@ -90,6 +91,7 @@ def explore(
     options: Options | None = None,
     *,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     workers: int = 1,
     out: Path | None = None,
     progress: Progress | None = None,
@@ -99,6 +101,7 @@ def explore(
     Args:
         scenario: what to explore; rounds in order are matched to the requests they fit.
         tools: tools that the program brings.
+        layers: makes the layers of each session, anew for each.
         workers: processes to share the runs; 1 runs them here.
         out: where the smallest failing scenario of each finding is saved; ``None`` saves and shrinks nothing.
         progress: told of runs done and planned, now and then.
@@ -113,15 +116,15 @@ def explore(
     options = options or Options()
     options.check()
     check_repeatable(scenario)
-    plans = {name: Plan(variant(scenario, name), tools) for name in options.variants}
+    plans = {name: Plan(variant(scenario, name), tools, layers) for name in options.variants}
     _check_course(plans[AS_WRITTEN], options.seed)
-    search = _Search(plans, tools, options, workers, progress)
+    search = _Search(plans, tools, layers, options, workers, progress)
     started = perf_counter()
     search.run()
     findings = group(search.outcomes)
     seconds = perf_counter() - started
     if out is not None and not search.stopped:
-        findings = tuple(_reproduced(finding, scenario, tools, options, out) for finding in findings)
+        findings = tuple(_reproduced(finding, scenario, tools, layers, options, out) for finding in findings)
     return Exploration(
         scenario.name, search.tried, search.known, len(search.outcomes), seconds, findings, search.stopped
     )
@@ -145,10 +148,12 @@ def _check_course(plan: Plan, seed: int | None) -> None:
         raise plan.scenario.place.error([Fault(("llm",), problem)])
 
 
-def _reproduced(finding: Finding, scenario: Scenario, tools: Tools | None, options: Options, out: Path) -> Finding:
+def _reproduced(
+    finding: Finding, scenario: Scenario, tools: Tools | None, layers: MakeLayers | None, options: Options, out: Path
+) -> Finding:
     first = finding.first
     seeded = scenario if options.seed is None else replace(scenario, seed=options.seed)
-    case = Case(variant(seeded, first.variant), first.probe, tools)
+    case = Case(variant(seeded, first.variant), first.probe, tools, layers)
     small = save(shrink(case, first.violation), finding, out)
     if not small.confirmed:
         small = save(case, finding, out)
@@ -164,9 +169,15 @@ class _Search:
     """
 
     def __init__(
-        self, plans: dict[str, Plan], tools: Tools | None, options: Options, workers: int, progress: Progress | None
+        self,
+        plans: dict[str, Plan],
+        tools: Tools | None,
+        layers: MakeLayers | None,
+        options: Options,
+        workers: int,
+        progress: Progress | None,
     ) -> None:
-        self._tools = tools
+        self._program = tools, layers
         self._options = options
         self._workers = workers
         self._progress = progress
@@ -251,7 +262,7 @@ class _Search:
 
         tasks = (
             delayed(_run_elsewhere)(
-                self._plans[name].scenario, self._tools, self._options.seed, name, probes, grid_us, deeper
+                self._plans[name].scenario, self._program, self._options.seed, name, probes, grid_us, deeper
             )
             for name, probes in chunks
         )
@@ -260,7 +271,7 @@ class _Search:
 
 def _run_elsewhere(
     scenario: Scenario,
-    tools: Tools | None,
+    program: tuple[Tools | None, MakeLayers | None],
     seed: int | None,
     name: str,
     probes: list[Probe],
@@ -268,7 +279,7 @@ def _run_elsewhere(
     deeper: bool,
 ) -> list[Outcome]:
     """A worker's part: builds its own plan."""
-    return _run_probes(Prober(Plan(scenario, tools), seed), name, probes, grid_us, deeper)
+    return _run_probes(Prober(Plan(scenario, *program), seed), name, probes, grid_us, deeper)
 
 
 def _run_probes(prober: Prober, name: str, probes: list[Probe], grid_us: int | None, deeper: bool) -> list[Outcome]:

@@ -3,7 +3,8 @@
 A header names the effective settings, the declarations of the tools, the handlers with a hash of what each is made
 of, and for each run the handlers it needs and the hash of its specification (run contract, sections 6 and 10). A
 replay builds all of it anew from the log's scenario and compares, so that a default or a wording that has changed in
-the code is noticed as well as an edited file. Left out: the records (``sim.effects``).
+the code is noticed as well as an edited file. What a call reads from files is known by content, whatever they are
+called. Left out: the records (``sim.effects``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bargein.pipelines.settings import SessionSettings
 from bargein.sim.effects.bus import EffectKind
 from bargein.sim.effects.identity import differences, memory_key, stable_hash, tool_key
 from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.contents import without_names
 from bargein.sim.scenario.steering import hook_names
 
 __all__ = [
@@ -46,11 +48,12 @@ _PARTS = ("hooks", "recordings", "settings", "tools", "handlers", "required")
 def program_of(plan: Plan) -> Mapping[str, Any]:
     """What identifies the program, as the fields of a log's header; made once for a plan, and nobody changes it."""
     scenario = plan.scenario
-    script = scenario.to_dict()
+    script, recordings = scenario.to_dict(), plan.recordings
+    read = without_names(script, recordings)
     own = {spec.name for spec in scenario.own_tools}
     completion, tool_call = str(EffectKind.COMPLETION), str(EffectKind.TOOL_CALL)
-    llm = {"family": completion, "kind": SCRIPTED, "made_of": stable_hash(script.get("llm"))}
-    handlers = {model_key(scenario.agent.model): llm}
+    llm = {"family": completion, "kind": SCRIPTED, "made_of": stable_hash(read.get("llm"))}
+    handlers: dict[str, dict[str, Any]] = {model_key(scenario.agent.model): llm}
     if scenario.s2s is not None:  # the provider answers on its connection, and the session makes responses of it
         spoken = stable_hash([script["s2s"], script.get("llm")])
         live = {"family": str(EffectKind.CUSTOM), "kind": SCRIPTED, "made_of": spoken}
@@ -67,21 +70,25 @@ def program_of(plan: Plan) -> Mapping[str, Any]:
         made_of = stable_hash(script["models"][label])
         handlers[model_key(label)] = {"family": completion, "kind": SCRIPTED, "made_of": made_of}
     if scenario.memory is not None:
-        made_of = stable_hash(script["memory"])
+        made_of = stable_hash(read["memory"])
         handlers[memory_key("agent")] = {"family": str(EffectKind.MEMORY), "kind": SCRIPTED, "made_of": made_of}
     if scenario.remote is not None:
         made_of = stable_hash(script["remote"])
         for spec in scenario.remote.specs:
             handlers[tool_key("link", spec.name, 0)] = {"family": tool_call, "kind": REMOTE, "made_of": made_of}
+    layering = plan.layering
+    if layering is not None:
+        for key, names in layering.declared.items():
+            handlers[key]["layers"] = names
     return {
         "version": version(PACKAGE),
         "scenario": script,
-        "recordings": plan.recordings,
+        "recordings": recordings,
         "settings": _plain(plan.settings),
         "tools": {spec.name: _plain(spec) for spec in plan.registry.specs()},
         "handlers": handlers,
         "required": {key: handler["family"] for key, handler in handlers.items()},
-        "hooks": hook_names(scenario.steering),
+        "hooks": [*hook_names(scenario.steering), *([] if layering is None else layering.hooks)],
     }
 
 
@@ -124,7 +131,8 @@ def program_differences(header: Mapping[str, Any], present: Mapping[str, Any]) -
     """How the program in a header differs from the present one, a sentence for each difference, by name."""
     if header["version"] != present["version"]:
         yield f"version: recorded was {PACKAGE} {header['version']}, this is {PACKAGE} {present['version']}"
-    yield from differences(judged_apart(header["scenario"]), judged_apart(present["scenario"]), "scenario")
+    recorded, found = (without_names(judged_apart(each["scenario"])) for each in (header, present))
+    yield from differences(recorded, found, "scenario")
     for part in _PARTS:
         yield from differences(header[part], present[part], part)
 

@@ -103,6 +103,7 @@ def check_calls(saved: Checkpoint, opened: Opened, old: Scenario, new: Scenario)
     session = opened.session
     waiting = [(each.call_id, each.tool.spec.name) for each in session.engine.confirmations.pending]
     waiting += [(call.id, call.name) for call in session.runner.guesses.held_calls()]
+    waiting += session.engine.suspended_calls
     wrong = [
         f"{saved.name}: tools.{name}.parameters: call {call} was made by the saved ones and waits to be run; "
         "accepted is a place where none of the tool's calls waits"

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 from bargein.models.python_tools import Tools
 from bargein.pipelines.tools.spec import ToolSpec
 from bargein.sim.effects.documents import DocumentError, read_bytes
-from bargein.sim.effects.identity import content_digest, written
-from bargein.sim.effects.log import FORMAT, EffectLog, batches_of
+from bargein.sim.effects.identity import content_digest, tool_key, written
+from bargein.sim.effects.log import FORMAT, START, EffectLog, batches_of
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.replay import Replay, ReplayRefused
 from bargein.sim.lab.payloads import PlainPayloads
@@ -26,6 +26,8 @@ from bargein.sim.lab.programs import DERIVED, PYTHON, policy_of, program_differe
 from bargein.sim.lab.result import Result
 from bargein.sim.lab.session import judge
 from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.contents import files_now, names_files
+from bargein.sim.scenario.layering import MakeLayers
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import Place, ScenarioError
 
@@ -91,7 +93,22 @@ def read_log(path: str | os.PathLike[str]) -> EffectLog:
         DocumentError: there is none, or it cannot be used.
     """
     name = os.fspath(path)
-    return EffectLog.from_bytes(read_bytes(name, "an effect log"), name)
+    log = EffectLog.from_bytes(read_bytes(name, "an effect log"), name)
+    _check_sort(log)
+    return log
+
+
+def _check_sort(log: EffectLog) -> None:
+    """That it is the whole log of a session.
+
+    Raises:
+        DocumentError: it is of agent runs, which only their program can run again, or begins in the middle.
+    """
+    accepted = "accepted is the log of a session, as run --record writes it"
+    if START in log.header:
+        raise DocumentError(f"{log.name}: it is the tail of a log, with which no session begins; {accepted}")
+    if log.of_runs:
+        raise DocumentError(f"{log.name}: it is a log of agent runs, which are replayed by their program; {accepted}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +159,7 @@ def replay(
     *,
     scenario: Scenario | None = None,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     visible: bool = False,
     folder: Path | None = None,
 ) -> Replayed:
@@ -151,15 +169,18 @@ def replay(
         scenario: what the program is now, where it is to be proven that it is still the recorded one; the log's own
             scenario unless given.
         tools: likewise, the program's own tools; they are not called.
+        layers: makes the layers of the session; they stand around what the log answers and decide again.
         visible: also reproduce what became visible when, and in which batches.
-        folder: where the scenario's recordings are, if it has any.
+        folder: where the files are that the scenario reads, if it reads any.
 
     Raises:
-        DocumentError: the log's scenario is none.
+        DocumentError: the log's scenario is none, or it is no session's log.
         ReplayRefused: the program is not the recorded one, or what it does is not what was recorded.
     """
+    _check_sort(log)
     header = log.header
     plan = plan_of(header, log.name, folder, tools) if scenario is None else Plan(scenario, tools)
+    plan = plan if layers is None else plan.under(layers)
     found = [f"{log.name}: {each}" for each in program_differences(header, program_of(plan))]
     if not found:
         found = [f"{log.name}: {each}" for each in _unverified(log, plan)]
@@ -213,18 +234,30 @@ def plan_of(header: dict[str, Any], name: str, folder: Path | None = None, tools
     Raises:
         DocumentError: the scenario is none, or does not fit its tools.
     """
+    data = header["scenario"]
     try:
         if tools is not None:
-            return Plan(_scenario(written(header["scenario"]), folder, tools.specs), tools)
-        own = {key: each for key, each in header["tools"].items() if _kind(header, key) == PYTHON}
-        return _plan(written(header["scenario"]), written(own), folder)
+            return Plan(_scenario(written(data), folder, tools.specs), tools)
+        return _plan(written(data), written(_own_tools(header)), folder, files_now(data, folder))
     except (ScenarioError, ValueError, TypeError, KeyError) as error:
-        raise DocumentError(f"{name}: the scenario in it cannot be used: {error}") from None
+        beside = f" (its files are looked for beside {name})" if names_files(data) and folder is not None else ""
+        raise DocumentError(f"{name}: the scenario in it cannot be used: {error}{beside}") from None
+
+
+def _own_tools(header: dict[str, Any]) -> dict[str, Any]:
+    """The declarations of the program's own tools, in the order in which it brought them."""
+    names = [name for name in header["tools"] if _kind(header, name) == PYTHON]
+    order = list(header["handlers"])
+    return {name: header["tools"][name] for name in sorted(names, key=lambda name: order.index(_key(name)))}
 
 
 def _kind(header: dict[str, Any], tool: str) -> Any:
-    handler = header["handlers"].get(f"agent/tool:{tool}#0")
+    handler = header["handlers"].get(_key(tool))
     return handler.get("kind") if type(handler) is dict else None
+
+
+def _key(tool: str) -> str:
+    return tool_key("agent", tool, 0)
 
 
 def _scenario(text: bytes, folder: Path | None, specs: tuple[ToolSpec, ...] = ()) -> Scenario:
@@ -232,8 +265,12 @@ def _scenario(text: bytes, folder: Path | None, specs: tuple[ToolSpec, ...] = ()
 
 
 @lru_cache(maxsize=32)
-def _plan(text: bytes, own: bytes, folder: Path | None) -> Plan:
-    """Checked and compiled once, however often it is replayed or resumed."""
+def _plan(text: bytes, own: bytes, folder: Path | None, contents: tuple[str | None, ...]) -> Plan:
+    """Checked and compiled once, however often it is replayed or resumed, as long as its files are what they were.
+
+    Args:
+        contents: of the files that it reads.
+    """
     declared = loads(own)
     if not declared:
         return Plan(_scenario(text, folder))

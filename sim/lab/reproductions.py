@@ -1,7 +1,7 @@
 """A failure as a scenario file: saved, loaded again, run again.
 
-Exploration hands over what it found; the file fails under plain ``bargein run``. Left out: making it small first
-(``shrink``).
+Exploration hands over what it found; the file fails under plain ``bargein run``, or under ``sim.run`` where the program
+brings layers, which no file holds. Left out: making it small first (``shrink``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bargein.sim.lab.probes import Probe, interjections
 from bargein.sim.lab.session import run_plan
 from bargein.sim.report.atomic import write_whole
 from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.layering import MakeLayers
 from bargein.sim.scenario.loading import load
 from bargein.sim.scenario.model import Expect, Scenario, dump
 from bargein.sim.scenario.places import ScenarioError
@@ -28,11 +29,12 @@ __all__ = ["Case", "fails_alike", "save"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A call and the probe under which it fails, with the tools that the program brings."""
+    """A call and the probe under which it fails, with the tools and the layers that the program brings."""
 
     scenario: Scenario
     probe: Probe
     tools: Tools | None = None
+    layers: MakeLayers | None = None
 
     def as_scenario(self) -> Scenario:
         """Both as one scenario, which expects nothing but what it announced to break.
@@ -66,7 +68,9 @@ def save(case: Case, finding: Finding, folder: Path) -> Reproduction:
     wanted = finding.first.violation
     named = replace(case.as_scenario(), scenario=f"{case.scenario.name[:60]}.{finding.invariant}")
     shown = [
-        each for each in run_plan(Plan(named, case.tools), tie_seed=tie_seed).violations if fails_alike([each], wanted)
+        each
+        for each in run_plan(Plan(named, case.tools, case.layers), tie_seed=tie_seed).violations
+        if fails_alike([each], wanted)
     ]
     message = shown[0].message if shown else wanted.message
     scenario = replace(named, about=f"Breaks {finding.invariant}: {message}"[:500])
@@ -78,12 +82,21 @@ def save(case: Case, finding: Finding, folder: Path) -> Reproduction:
                 copied.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(copied, (scenario.folder / line.wav).read_bytes())
     path = write_whole(folder / f"{scenario.name}.scenario.yaml", dump(scenario).encode())
-    command = f"bargein run {quote(str(path))}" + ("" if tie_seed is None else f" --tie-seed {tie_seed}")
-    command += "" if case.tools is None else " --tools MODULE:ATTRIBUTE"
+    command = _command(case, path)
     own = () if case.tools is None else case.tools.specs
     try:
-        result = run_plan(Plan(load(path, tools=own), case.tools), tie_seed=tie_seed)
+        result = run_plan(Plan(load(path, tools=own), case.tools, case.layers), tie_seed=tie_seed)
         confirmed = fails_alike(result.unexpected_violations, wanted)
     except ScenarioError:
         confirmed = False
     return Reproduction(str(path), command, len(scenario.caller), len(scenario.tools), confirmed)
+
+
+def _command(case: Case, path: Path) -> str:
+    """The line that shows the failure; what only the program has stands in capitals."""
+    tie_seed = case.probe.tie_seed
+    if case.layers is not None:
+        given = "" if case.tools is None else ", tools=TOOLS"
+        return f"sim.run({str(path)!r}{given}, layers=LAYERS{'' if tie_seed is None else f', tie_seed={tie_seed}'})"
+    command = f"bargein run {quote(str(path))}" + ("" if tie_seed is None else f" --tie-seed {tie_seed}")
+    return command + ("" if case.tools is None else " --tools MODULE:ATTRIBUTE")

@@ -129,11 +129,15 @@ class Result:
             spec.name: ToolFacts(spec.side_effect, spec.repeatable, spec.confirm, spec.filler_after_us)
             for spec in self.scenario.all_specs
         }
+        session = self.opened.session
         identities = {
             effect.payload.call_id: call_digest(effect.payload.tool, effect.payload.arguments).hex()
-            for effect in self.opened.session.bus.log
+            for effect in session.bus.log
             if effect.kind is EffectKind.TOOL_CALL
         }
+        if session.layered is not None:  # a repeat is one of what the model asks for, whatever layers make of it
+            calls = [call for message in session.conversation.context for call in message.calls]
+            identities |= {call.id: call_digest(call.name, call.arguments).hex() for call in calls}
         return CheckSettings(
             fillers=agent.filler.enabled,
             filler_delay_us=None if agent.filler.per_tool else agent.filler.delay_us,

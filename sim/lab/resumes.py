@@ -1,9 +1,10 @@
 """Going on from a checkpoint, in another process than the one that saved it.
 
 ``sim.resume`` calls it. A session is deterministic, so going on means to run it again up to the place: what the
-program's own Python did is answered from the recorded effects and does not run a second time, models of the world run
-again, and only if every effect and every part of the state is as it was saved does the session go on. Left out: saving
-(``checkpoints``) and what may be changed on the way (``what_if``, ``replacing``).
+program's own Python did, and what came of a memory that is kept, is answered from the recorded effects and does not
+happen a second time, models of the world run again, and only if every effect and every part of the state is as it was
+saved does the session go on. Left out: saving (``checkpoints``) and what may be changed on the way (``what_if``,
+``replacing``).
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bargein.models.memory import MemoryHandler
 from bargein.models.python_tools import Tools
-from bargein.sim.effects.bus import Effect, Handler
+from bargein.sim.effects.bus import Effect, Handler, Outcome
 from bargein.sim.effects.checkpoint import Checkpoint, Place
 from bargein.sim.effects.identity import differences, tool_key, written
+from bargein.sim.effects.log import EffectRecord
 from bargein.sim.effects.playing import play
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.replay import Answers, ReplayRefused
@@ -33,6 +36,7 @@ from bargein.sim.lab.state import digests_of, state_of
 from bargein.sim.lab.what_if import changed_plan, check_lines, check_rounds
 from bargein.sim.report.atomic import write_whole
 from bargein.sim.scenario.build import Opened, Plan
+from bargein.sim.scenario.layering import MakeLayers
 from bargein.sim.scenario.places import ScenarioError
 
 __all__ = ["Resumed", "Resumption", "resume"]
@@ -65,6 +69,7 @@ def resume(
     saved: Checkpoint,
     *,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     replace: bool = False,
     set: Mapping[str, Any] | None = None,
     folder: Path | None = None,
@@ -74,9 +79,10 @@ def resume(
 
     Args:
         tools: the program's own tools, where it has any; what they did before the place is not done again.
+        layers: makes the layers of the session, which decide again up to the place as they did.
         replace: take them as they are now, from the place on, also where they are declared otherwise.
         set: values to change from the place on, by dotted path.
-        folder: where the scenario's recordings are, if it has any.
+        folder: where the files are that the scenario reads, if it reads any.
         record: a file for the log of the whole session; not with ``set`` or ``replace``, since a log names one program.
 
     Raises:
@@ -91,7 +97,7 @@ def resume(
         raise ScenarioError("a log names one program, and a session with replaced tools is two; accepted is either")
     if replace and tools is None:
         raise ScenarioError("there are no tools to replace with; accepted is replace together with tools")
-    going = Resumption(saved, None if replace else tools, folder, given=tools is not None)
+    going = Resumption(saved, None if replace else tools, folder, layers=layers, given=tools is not None)
     before = going.plan.scenario
     after = with_other_tools(saved, before, tools) if replace and tools is not None else None
     changed = changed_plan(going.plan, tools, saved, set or {}, after)
@@ -119,7 +125,8 @@ class Resumption:
     Args:
         saved: where it was.
         tools: the program's own tools; where none are here, they stand by their saved declarations alone.
-        folder: where the scenario's recordings are.
+        folder: where the files are that it reads.
+        layers: makes the layers of the session.
         given: whether the program's own tools will be there when the session goes on.
 
     Attributes:
@@ -137,14 +144,17 @@ class Resumption:
         tools: Tools | None = None,
         folder: Path | None = None,
         *,
+        layers: MakeLayers | None = None,
         given: bool | None = None,
     ) -> None:
-        self.plan = plan_of(saved.header, saved.name, folder, tools)
+        plan = plan_of(saved.header, saved.name, folder, tools)
+        self.plan = plan if layers is None else plan.under(layers)
         _check(saved, self.plan, tools is not None if given is None else given)
         self._saved = saved
         self._own = [spec.name for spec in self.plan.scenario.own_tools]
-        self._past = _Past(saved, self._own)
-        self.recorder = Recorder(self._past.handler)
+        memory = self.plan.scenario.memory
+        self._past = _Past(saved, self._own, keeps=memory is not None and memory.keep)
+        self.recorder = Recorder(self._past.handler, self._past.withdrawn)
         self.opened = self.plan.open(saved.header["seed"], saved.header["tie_seed"], recorder=self.recorder)
 
     def reach(self) -> None:
@@ -168,21 +178,55 @@ def _check(saved: Checkpoint, plan: Plan, given: bool) -> None:
 
 
 class _Past:
-    """What the program's own tools did before the place, from the records; it does not happen again.
+    """What was done outside of the session before the place, from the records; it does not happen again.
+
+    Args:
+        own: the program's own tools.
+        keeps: whether the memory is written to a file, which may hold more by now than it did.
 
     Attributes:
-        over: the place was reached, and what comes now is done by the tools themselves.
+        over: the place was reached, and what comes now is done by the tools and the memory themselves.
     """
 
-    def __init__(self, saved: Checkpoint, own: Collection[str]) -> None:
+    def __init__(self, saved: Checkpoint, own: Collection[str], *, keeps: bool) -> None:
         self.name = saved.name
         self.over = False
-        self.answers = Answers(saved.records, PlainPayloads())
+        self._answers = Answers(saved.records, PlainPayloads())
         self._own = frozenset(tool_key("agent", name, 0) for name in own)
+        self._keeps = keeps
 
     def handler(self, recorder: Recorder, key: str, handler: Handler) -> Handler:
         """Who serves ``key``."""
+        if self._keeps and isinstance(handler, MemoryHandler):
+            return _Remembered(self, handler)
         return _Recorded(self, recorder, handler) if key in self._own else handler
+
+    def withdrawn(self, effect: Effect) -> None:
+        """Nobody was asked to serve ``effect``, and its record answers nobody else."""
+        if effect.key in self._own and not self.over:
+            self.record(effect)
+
+    def record(self, effect: Effect) -> EffectRecord:
+        """What became of ``effect``.
+
+        Raises:
+            ReplayRefused: it was not asked for.
+        """
+        record = self._answers.next(effect)
+        if record is None:
+            raise ReplayRefused(f"{self.name}: effect {effect.id} ({effect.key}) was never recorded")
+        return record
+
+    def outcome(self, record: EffectRecord) -> Outcome:
+        """What it landed with.
+
+        Raises:
+            ReplayRefused: it is none.
+        """
+        try:
+            return PlainPayloads().outcome_of(record.status or "", record.value)
+        except ValueError as problem:
+            raise ReplayRefused(f"{self.name}: effect {record.id} ({record.key}): {problem}") from None
 
 
 class _Recorded:
@@ -198,10 +242,27 @@ class _Recorded:
     def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
         if self._past.over:
             return self._handler.serve(effect)
-        record = self._past.answers.next(effect)
-        if record is None:
-            raise ReplayRefused(f"{self._past.name}: effect {effect.id} ({effect.key}) was never recorded")
-        return play(effect, record, PlainPayloads(), self._recorder)
+        return play(effect, self._past.record(effect), PlainPayloads(), self._recorder)
+
+
+class _Remembered:
+    """A memory that is kept, and what its operations came to before the place.
+
+    One that was asked for and had not landed there has left no trace in the file, and is carried out when it lands.
+    """
+
+    __slots__ = ("_handler", "_past")
+
+    def __init__(self, past: _Past, handler: MemoryHandler) -> None:
+        self._past = past
+        self._handler = handler
+
+    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
+        if not self._past.over:
+            record = self._past.record(effect)
+            if record.status is not None and not record.cancelled:
+                self._handler.done[effect.id] = self._past.outcome(record)
+        return self._handler.serve(effect)
 
 
 def _run_again(saved: Checkpoint, opened: Opened, recorder: Recorder, own: list[str]) -> None:

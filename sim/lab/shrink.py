@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from bargein.models.llm_script import ScriptError
-from bargein.models.python_tools import Tools
 from bargein.sim.kernel.clock import Limits
 from bargein.sim.kernel.timeline import Record
 from bargein.sim.lab.invariants import Violation
@@ -43,7 +42,7 @@ def shrink(case: Case, wanted: Violation, max_runs: int = MAX_RUNS) -> Case:
     Returns:
         The case; the one that was given, with its rounds matched, where nothing can go.
     """
-    search = _Search(wanted, case.tools, max_runs)
+    search = _Search(wanted, case, max_runs)
     scenario = matched(case.scenario)
     best = replace(case, scenario=replace(scenario, expect=Expect(violations=scenario.expect.violations)))
     while True:
@@ -57,9 +56,9 @@ def shrink(case: Case, wanted: Violation, max_runs: int = MAX_RUNS) -> Case:
 class _Search:
     """One shrinking, with its budget of runs."""
 
-    def __init__(self, wanted: Violation, tools: Tools | None, max_runs: int) -> None:
+    def __init__(self, wanted: Violation, case: Case, max_runs: int) -> None:
         self._wanted = wanted
-        self._tools = tools
+        self._program = case.tools, case.layers
         self._left = max_runs
 
     @property
@@ -78,7 +77,7 @@ class _Search:
 
     def _prober(self, scenario: Scenario) -> Prober | None:
         try:
-            return Prober(Plan(scenario, self._tools))
+            return Prober(Plan(scenario, *self._program))
         except ScenarioError:
             return None
 
@@ -133,7 +132,7 @@ class _Search:
             return None
         for probe in self._places(prober, case.probe, anchors):
             if self._fails(prober, probe):
-                return Case(scenario, probe, self._tools)
+                return Case(scenario, probe, *self._program)
             if self.spent:
                 break
         return None

@@ -28,7 +28,9 @@ from bargein.pipelines.agent.request import AgentSettings
 from bargein.pipelines.tools.registry import RegisteredTool, ToolRegistry
 from bargein.pipelines.tools.spec import ToolSpec
 from bargein.sim.effects.bus import Effect, EffectBus
+from bargein.sim.effects.dispatches import Dispatch
 from bargein.sim.effects.identity import content_digest, written
+from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.recording import HandlersClock
 from bargein.sim.kernel.clock import Clock, Task, Timer
 from bargein.sim.kernel.streams import Stream
@@ -48,9 +50,19 @@ _NAMED: dict[type, Callable[[Any], Any]] = {
     ToolSpec: lambda it: {"tool": it.name},
     Stream: lambda it: {"stream": it.name, "drawn": it.drawn},
     Timer: lambda it: {"timer": it.at_us, "armed": it.armed},
+    Dispatch: lambda it: {"asked": it.ask.key, "served": it.served, "withheld": it.withheld, "told": not it.running},
 }
 """How an object that something else accounts for, or that never changes, is named."""
-_APART: tuple[type, ...] = (Clock, HandlersClock, Timeline, EffectBus, ToolRegistry, RenderedClips, AgentSettings)
+_APART: tuple[type, ...] = (
+    Clock,
+    HandlersClock,
+    Timeline,
+    EffectBus,
+    LayeredBus,
+    ToolRegistry,
+    RenderedClips,
+    AgentSettings,
+)
 """Objects of which the name of the type says enough."""
 
 

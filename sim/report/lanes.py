@@ -28,6 +28,7 @@ class Look(StrEnum):
     VOICED = "speech seen by the VAD"
     FIRST_TOKEN = "LLM, until its first token"
     STREAM = "LLM streams"
+    WAITING = "waits for an approval"
     READ_ONLY = "read-only tool"
     SIDE_EFFECT = "side effect"
     TAIL = "still running after its slot was answered"
@@ -127,6 +128,8 @@ class _Reader:
         self.request: dict[int, Record] = {}
         self.token: dict[int, int] = {}
         self.tools: dict[str, tuple[int, Record, int | None]] = {}
+        self.waits_since: dict[str, tuple[int, int, str]] = {}
+        self.held_since: dict[int, int] = {}
         self.busy: list[int] = []
         self.tool_rows: dict[str, int] = {}
         self.round_at: dict[int, int] = {}
@@ -172,6 +175,13 @@ class _Reader:
 
     # -- the model and its tools --------------------------------------------------------------------------
 
+    def llm_suspended(self, record: Record) -> None:
+        self._close_request(record)
+        self.held_since[record["epoch"]] = record["t"]
+
+    def llm_withdrawn(self, record: Record) -> None:
+        self._close_request(record)
+
     def llm_request(self, record: Record) -> None:
         self._close_request(record)
         self.request[record["epoch"]] = record
@@ -186,6 +196,9 @@ class _Reader:
         self._close_request(record)
 
     def _close_request(self, record: Record) -> None:
+        held_us = self.held_since.pop(record["epoch"], None)
+        if held_us is not None:
+            self._bar("LLM", 0, held_us, record["t"], Look.WAITING)
         request = self.request.pop(record["epoch"], None)
         if request is not None:
             token = self.token.pop(record["epoch"], record["t"])
@@ -196,13 +209,40 @@ class _Reader:
     def tools_started(self, record: Record) -> None:
         self.round_at[record["epoch"]] = record["t"]
 
+    def tool_suspended(self, record: Record) -> None:
+        row = self._end_wait(record)
+        row = self._free_row(record) if row is None else row
+        self.waits_since[record["call"]] = (row, record["t"], record["tool"])
+
+    def tool_withdrawn(self, record: Record) -> None:
+        self._end_wait(record)
+
     def tool_started(self, record: Record) -> None:
-        row = next((row for row, until in enumerate(self.busy) if until <= record["t"]), len(self.busy))
-        self.busy[row : row + 1] = [self.out.end_us + 1]
+        row = self._end_wait(record)
+        if row is None:
+            row = self._free_row(record)
+        self.busy[row] = self.out.end_us + 1
         self.tool_rows[record["call"]] = row
         self.tools[record["call"]] = (row, record, None)
 
+    def _free_row(self, record: Record) -> int:
+        """A row that nothing stands in from now on, for something that does."""
+        row = next((row for row, until in enumerate(self.busy) if until <= record["t"]), len(self.busy))
+        self.busy[row : row + 1] = [self.out.end_us + 1]
+        return row
+
+    def _end_wait(self, record: Record) -> int | None:
+        """The call waits no longer for an approval; the row in which it did, where it did."""
+        waited = self.waits_since.pop(record["call"], None)
+        if waited is None:
+            return None
+        row, since_us, tool = waited
+        self.busy[row] = record["t"]
+        self._bar("tools", row, since_us, record["t"], Look.WAITING, tool)
+        return row
+
     def tool_settled(self, record: Record) -> None:
+        self._end_wait(record)
         running = self.tools.get(record["call"])
         if running is not None and running[2] is None:
             self.tools[record["call"]] = (running[0], running[1], record["t"])
@@ -295,8 +335,10 @@ class _Reader:
         end_us = self.out.end_us
         for line in list(self.caller):
             self.caller_ended({"line": line, "t": end_us})
-        for epoch in list(self.request):
+        for epoch in [*self.request, *self.held_since]:
             self._close_request({"epoch": epoch, "t": end_us})
+        for call in list(self.waits_since):
+            self._end_wait({"call": call, "t": end_us})
         for call in list(self.tools):
             self._close_tool(call, end_us)
         for utterance in list(self.sounds):

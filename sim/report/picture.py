@@ -31,6 +31,7 @@ _FILL = {
     Look.VOICED: "#56B4E9",
     Look.FIRST_TOKEN: "#EBCFE0",
     Look.STREAM: "#CC79A7",
+    Look.WAITING: "#DADADA",
     Look.READ_ONLY: "#009E73",
     Look.SIDE_EFFECT: "#D55E00",
     Look.TAIL: "#F6CFB5",
@@ -40,7 +41,7 @@ _FILL = {
 }
 _HATCH = {Look.TAIL: "////", Look.UNHEARD: "xxxx"}
 _EDGE = {Look.TAIL: "#D55E00", Look.UNHEARD: "#9A9A9A"}
-_DARK_TEXT = {Look.FIRST_TOKEN, Look.FILLER, Look.VOICED, Look.TAIL}
+_DARK_TEXT = {Look.FIRST_TOKEN, Look.FILLER, Look.VOICED, Look.TAIL, Look.WAITING}
 _MARK = {Look.TURN_ENDED: ("v", "#222222"), Look.NOTE: ("D", "#222222")}
 _LINE: dict[Look, Any] = {Look.BARGE_IN: (0, (4, 3)), Look.CUT: "solid"}
 _INK = "#222222"

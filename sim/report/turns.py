@@ -23,6 +23,8 @@ _HAPPENED: dict[str, tuple[str, tuple[str, ...]]] = {
     "turn.user": ("user_turn", ("epoch", "text")),
     "turn.barge_in": ("barge_in", ()),
     "tool.started": ("tool_call", ("call", "tool", "side_effect")),
+    "tool.suspended": ("tool_waits", ("call", "tool", "layer")),
+    "tool.withdrawn": ("tool_withdrawn", ("call", "tool")),
     "tool.settled": ("tool_result", ("call", "tool", "outcome")),
     "filler.spoken": ("filler", ("text",)),
     "fallback.spoken": ("fallback", ("text", "reason")),

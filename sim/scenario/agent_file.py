@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from bargein.pipelines.tools.spec import ToolSpec
 from bargein.pipelines.wordings import CONFIRM_PENDING_TOOL
+from bargein.sim.effects.document_sorts import AGENT as AGENT_FILE
+from bargein.sim.effects.document_sorts import sort_of, sort_of_data
 from bargein.sim.scenario.folders import inside
 from bargein.sim.scenario.places import Fault, Path, Place, ScenarioError
 from bargein.sim.scenario.schema import AGENT, structure_faults
@@ -126,12 +128,24 @@ def _text(path: FilePath, name: str) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ScenarioError(f"{name}:{line}: found bytes that are no UTF-8; accepted is text in UTF-8") from None
     if len(raw) > _MAX_BYTES:
+        _refuse_other(sort_of(raw), name)
         raise ScenarioError(f"{name}: it has more than {_MAX_BYTES} bytes; accepted is an agent file of up to that")
     return text
 
 
 def _parse(text: str, name: str) -> tuple[Any, Place]:
-    return parse_toml(text, name) if name.endswith(".toml") else parse_yaml(text, name)
+    try:
+        data, place = parse_toml(text, name) if name.endswith(".toml") else parse_yaml(text, name)
+    except ScenarioError:
+        _refuse_other(sort_of(text.encode("utf-8", "surrogatepass")), name)
+        raise
+    _refuse_other(sort_of_data(data), name)
+    return data, place
+
+
+def _refuse_other(sort: str | None, name: str) -> None:
+    if sort is not None and sort != AGENT_FILE:
+        raise ScenarioError(f"{name}: it is {sort}; accepted is an agent file")
 
 
 def _form_faults(data: Any) -> Iterator[Fault]:

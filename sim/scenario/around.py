@@ -41,6 +41,7 @@ def surroundings(plan: Plan, seed: int | None = None, limits: Limits | None = No
         "steering": scenario.steering or None,
         "models": scenario.models or None,
         "memory": scenario.memory,
+        "layers": plan.layering,
         "llm.wire": script.wire,
         "llm.cassette": plan._cassette,
     }

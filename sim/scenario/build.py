@@ -7,11 +7,11 @@ made. `Plan.open` then builds one session for one seed. Left out: running it and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from bargein.models.callers import ScriptedCaller
-from bargein.models.clips import RenderedClips
 from bargein.models.ear import EnergyEar, SileroEar
 from bargein.models.latency import Constant
 from bargein.models.llm_course import Course
@@ -27,28 +27,28 @@ from bargein.models.tts import ScriptedTts
 from bargein.models.vad_energy import VadSettings
 from bargein.models.vad_silero import SileroDecisions, SileroError, SileroSettings
 from bargein.models.voice import speak
-from bargein.pipelines.agent.request import AgentSettings
 from bargein.pipelines.response_stream import model_key
 from bargein.pipelines.s2s_connection import live_key
 from bargein.pipelines.s2s_session import S2sSession
 from bargein.pipelines.session import VoiceSession, World
-from bargein.pipelines.settings import FillerConfig, FillerSettings, PhraseSettings, SessionSettings
 from bargein.pipelines.tools.registry import ToolRegistry
-from bargein.pipelines.wordings import DEFAULT_FILLER_TEXT
 from bargein.sim.effects.bus import EffectBus, Handler
+from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.kernel.clock import Clock, Limits
 from bargein.sim.kernel.frames import FRAME_US
 from bargein.sim.kernel.streams import Streams
+from bargein.sim.scenario.agent_settings import clips_of, settings_of
 from bargein.sim.scenario.bodies import Bodies
+from bargein.sim.scenario.contents import contents_of
+from bargein.sim.scenario.layering import Layering, MakeLayers
 from bargein.sim.scenario.linking import connect
 from bargein.sim.scenario.live import live_handler, live_world
-from bargein.sim.scenario.model import Filler, Line, Phrase, Scenario
+from bargein.sim.scenario.model import Line, Scenario
 from bargein.sim.scenario.places import Fault
 from bargein.sim.scenario.remembering import memory_handler, remembers
 from bargein.sim.scenario.script import Llm
 from bargein.sim.scenario.sources import cassette_of, ends_turns, profiled_choice, with_profiled_rounds
-from bargein.sim.scenario.steering import steering_of
 
 if TYPE_CHECKING:
     from bargein.models.cassettes import Cassette
@@ -122,29 +122,32 @@ class Plan:
     Args:
         scenario: valid, as the loader gives it.
         tools: tools that the program brings; they replace the scenario's of the same name and add to the others.
+        layers: makes the layers around the handlers of each session.
 
     Attributes:
+        layering: what is known of those layers; ``None`` where there are none.
         notes: what was converted on the way in, such as a recording's rate.
 
     Raises:
         ScenarioError: a recording cannot be used, or the scenario does not fit the tools.
     """
 
-    def __init__(self, scenario: Scenario, tools: Tools | None = None) -> None:
+    def __init__(self, scenario: Scenario, tools: Tools | None = None, layers: MakeLayers | None = None) -> None:
         if tools is not None:
             scenario = scenario.with_tools(tools.specs)
         elif scenario.own_tools:
             names = ", ".join(spec.name for spec in scenario.own_tools)
             raise scenario.place.error([Fault(("tools",), f"it was loaded for the tools {names}; run it with them")])
         self.scenario = scenario = with_profiled_rounds(scenario)
+        self.layering = None if layers is None else Layering(scenario, layers)
         self._cassette = cassette_of(scenario)
         self.notes: list[str] = []
-        self.settings = _settings(scenario)
+        self.settings = settings_of(scenario)
         self.registry = ToolRegistry()
         keys = {spec.name: self.registry.register(spec).handler_key for spec in scenario.specs}
         self._bodies = Bodies(scenario, tools, keys)
         self._recordings = [self._recording(number, line) for number, line in enumerate(scenario.caller)]
-        self._clips = _clips(scenario)
+        self._clips = clips_of(scenario)
         vad = scenario.vad
         hangover_frames = max(1, -(-vad.hangover_us // FRAME_US))
         self._vad = VadSettings(vad.on_db, vad.off_db, vad.onset_frames, hangover_frames)
@@ -152,6 +155,12 @@ class Plan:
         if vad.engine == "silero":
             settings = SileroSettings(onset_frames=vad.onset_frames, hangover_frames=hangover_frames)
             self._silero = settings, self._silero_decisions()
+
+    def under(self, layers: MakeLayers | None) -> Plan:
+        """The same plan, whose sessions have these layers."""
+        plan = copy(self)
+        plan.layering = None if layers is None else Layering(self.scenario, layers)
+        return plan
 
     def _recording(self, number: int, line: Line) -> Recording | None:
         if not line.speaks:
@@ -194,8 +203,11 @@ class Plan:
 
     @property
     def recordings(self) -> dict[str, str]:
-        """The content key of each caller line that is audio, by the line's place."""
-        return {f"caller[{at}]": each.content for at, each in enumerate(self._recordings) if each is not None}
+        """The content key of each caller line that is audio, and of what else the call reads, by place."""
+        spoken = {f"caller[{at}]": each.content for at, each in enumerate(self._recordings) if each is not None}
+        lines = [each for each in self._recordings if each is not None]
+        decisions = None if self._silero is None else self._silero[1]
+        return {**spoken, **contents_of(self.scenario, self._cassette, decisions, lines)}
 
     def open(
         self,
@@ -218,7 +230,7 @@ class Plan:
             answers: gives the model's answers as a provider's bytes, in place of its script or cassette.
 
         Raises:
-            ScenarioError: a provider's answers are to stand for several models.
+            ScenarioError: a provider's answers are to stand for several models, or the layers are none.
         """
         scenario = self.scenario
         if answers is not None and scenario.models:
@@ -259,7 +271,10 @@ class Plan:
         shared = scenario.remote is None and recorder is None
         registry = self.registry if shared else self.registry.fork()
         course = Course()
-        session, model = self._session(clock, bus, registry, world, streams, chosen[agent], recorder, answers, course)
+        layered = None if self.layering is None else self.layering.around(bus)
+        session, model = self._session(
+            clock, bus, registry, world, streams, chosen[agent], recorder, answers, course, layered
+        )
         served = clock if recorder is None else recorder.clock
         others = {label: self._model(label, served, streams, chosen[label], course) for label in scenario.models}
         for label, other in others.items():
@@ -283,6 +298,7 @@ class Plan:
         recorder: Recorder | None,
         answers: Answers | None,
         course: Course,
+        layered: LayeredBus | None,
     ) -> tuple[VoiceSession, ScriptedModel | PlayedModel | LiveHandler]:
         """The session, and what answers in it on the bus: a model, or a live provider's connection."""
         scenario, longest_us = self.scenario, self.scenario.session.max_duration_us
@@ -291,11 +307,11 @@ class Plan:
             handler = live_handler(scenario, served, streams, choose, world.transcriber)
             bus.register(live_key(scenario.agent.model), handler)
             live = live_world(scenario, world)
-            return S2sSession(clock, bus, registry, self.settings, live, longest_us), handler
+            return S2sSession(clock, bus, registry, self.settings, live, longest_us, layered), handler
         served, own = clock if recorder is None else recorder.clock, scenario.agent.model
         model = self._model(own, served, streams, choose, course, answers)
         bus.register(model_key(own), model)
-        return VoiceSession(clock, bus, registry, self.settings, world, longest_us), model
+        return VoiceSession(clock, bus, registry, self.settings, world, longest_us, layered), model
 
     def choose(self, label: str = "", asked: int = 0) -> Choose:
         """How a model answers in one session, by its script.
@@ -347,45 +363,3 @@ def _wire(script: Llm, model: str) -> ScriptedWire | None:
     from bargein.models.vendors.wire import ScriptedWire
 
     return ScriptedWire(script.wire, model, script.quirks, script.chunking)
-
-
-def _settings(scenario: Scenario) -> SessionSettings:
-    agent = scenario.agent
-    return SessionSettings(
-        session_id=scenario.session.id,
-        agent=AgentSettings(agent.system, agent.model, agent.max_context_tokens),
-        turn=agent.turn,
-        filler=_filler(agent.filler),
-        engine=agent.engine,
-        tts=agent.tts,
-        max_tool_rounds=agent.max_tool_rounds,
-        fallback_text=agent.fallback,
-        speculation=agent.speculation,
-        per_frame=scenario.session.per_frame,
-        steering=steering_of(scenario.steering),
-    )
-
-
-def _filler(filler: Filler) -> FillerSettings:
-    config = FillerConfig(filler.enabled, None if filler.per_tool else filler.delay_us)
-    generic = filler.phrases or (Phrase(DEFAULT_FILLER_TEXT),)
-
-    def phrases(given: tuple[Phrase, ...]) -> tuple[PhraseSettings, ...]:
-        return tuple(PhraseSettings(phrase.text, phrase.clip or filler.clip) for phrase in given)
-
-    return FillerSettings(
-        config=config,
-        phrases=phrases(generic),
-        tool_phrases={tool: phrases(given) for tool, given in filler.tool_phrases.items()},
-        speak_progress=filler.speak_progress,
-    )
-
-
-def _clips(scenario: Scenario) -> RenderedClips:
-    """The clips that the filler phrases name, each saying its phrase."""
-    settings = _filler(scenario.agent.filler)
-    texts: dict[str, str] = {}
-    for phrase in (*settings.phrases, *(each for given in settings.tool_phrases.values() for each in given)):
-        if phrase.clip is not None:
-            texts.setdefault(phrase.clip, phrase.text)
-    return RenderedClips(texts, scenario.tts.voice, frozenset(scenario.tts.missing_clips))

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 
 from bargein.pipelines.tools.spec import ToolSpec
+from bargein.sim.effects.document_sorts import AGENT, SCENARIO, sort_of, sort_of_data
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import ScenarioError
 from bargein.sim.scenario.suggest import unknown
@@ -58,13 +59,27 @@ def load_text(text: str, file: str = "", *, folder: FilePath | None = None, tool
         ScenarioError: a sentence for each thing wrong.
     """
     if file.endswith(".toml"):
-        raise ScenarioError(
-            f"{file}: it is an agent file; accepted is a scenario, which may name it as agent: {{file: ...}}"
-        )
-    data, place = parse_json(text, file) if file.endswith(".json") else parse_yaml(text, file)
+        _refuse_other(AGENT, file)
+    try:
+        data, place = parse_json(text, file) if file.endswith(".json") else parse_yaml(text, file)
+    except ScenarioError:
+        _refuse_other(sort_of(text.encode("utf-8", "surrogatepass")), file)
+        raise
+    _refuse_other(sort_of_data(data), file)
     if data is None:
         raise ScenarioError(f"{file or 'scenario'}: it is empty; accepted is a mapping with scenario, caller and llm")
     return Scenario.from_dict(data, place, folder=folder, tools=tools)
+
+
+def _refuse_other(sort: str | None, file: str) -> None:
+    """Say what a file is, where it is another of our documents.
+
+    Raises:
+        ScenarioError: it is.
+    """
+    if sort is not None and sort != SCENARIO:
+        accepted = ", which may name it as agent: {file: ...}" if sort == AGENT else ""
+        raise ScenarioError(f"{file or 'scenario'}: it is {sort}; accepted is a scenario{accepted}")
 
 
 @cache
@@ -83,6 +98,7 @@ def _text(path: FilePath, name: str) -> str:
     except OSError as error:
         raise ScenarioError(f"{name}: it cannot be read ({error.strerror}); accepted is a readable file") from None
     if len(raw) > MAX_BYTES:
+        _refuse_other(sort_of(raw), name)
         size = path.stat().st_size
         raise ScenarioError(f"{name}: it has {size} bytes; accepted is a scenario of up to {MAX_BYTES} bytes")
     try:

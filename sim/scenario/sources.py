@@ -124,7 +124,7 @@ def cassette_of(scenario: Scenario) -> Cassette | None:
             if found.stat().st_size > MAX_BYTES:
                 problem = f"{name}: it has {found.stat().st_size} bytes; accepted is a cassette of up to {MAX_BYTES}"
             else:
-                return read_cassette(found.read_text(encoding="utf-8"))
+                return read_cassette(found.read_bytes().decode("utf-8"))  # as it is: its content identifies it
         except CassetteError as error:
             problem = f"{name}, {error}"
         except UnicodeDecodeError:

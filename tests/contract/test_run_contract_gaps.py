@@ -316,10 +316,10 @@ def test_logs_checkpoints_and_cassettes_are_not_taken_for_each_other() -> None:
             Checkpoint.from_bytes(raw, "a")
         said.append(str(problem.value))
     assert [each.partition(";")[0] for each in said] == [
-        "a: it is a checkpoint",
-        "a: it is no effect log",
+        "a: it is a checkpoint of a session",
+        "a: it is a recording of a wire",
         "a: it is an effect log",
-        "a: it is no checkpoint",
+        "a: it is a recording of a wire",
     ]
     for raw in (log.to_bytes(), saved.to_bytes()):
         with pytest.raises(CassetteError, match="line 1: found no head; accepted is an object with bargein_cassette"):

@@ -8,7 +8,7 @@ import pytest
 
 from bargein.models import reranking
 from bargein.sim.effects.bus import Handler, Outcome
-from bargein.sim.effects.decisions import Approval
+from bargein.sim.effects.decisions import Approval, Layer
 from bargein.sim.effects.dispatches import Dispatch
 from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.recording import RecordedEffect
@@ -36,7 +36,7 @@ VERDICTS = "tests/sim/effects/test_layers_verdicts.py::"
 def nobody_waits_for_a_verdict(patch: Patch) -> None:
     """The asker is told as soon as the handler has answered."""
 
-    def at_once(self: Dispatch, outcome: Outcome, approval: Approval) -> None:
+    def at_once(self: Dispatch, outcome: Outcome, layer: Layer, approval: Approval) -> None:
         self._tell_late(outcome, gave_up=False)
 
     patch.setattr(Dispatch, "_withhold", at_once)

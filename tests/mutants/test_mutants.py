@@ -12,6 +12,7 @@ from tests.mutants import (
     engine_delivery,
     engine_memory,
     engine_words,
+    identities,
     memory,
     routes,
     run_checkpoints,
@@ -20,6 +21,7 @@ from tests.mutants import (
     s2s_effects,
     serving,
     stages,
+    voice_layers,
 )
 from tests.mutants.catalogue import MUTANTS, Mutant
 from tests.mutants.nested import run_tests
@@ -29,6 +31,7 @@ FAULTS = (
     engine_delivery,
     engine_memory,
     engine_words,
+    identities,
     memory,
     routes,
     run_checkpoints,
@@ -37,6 +40,7 @@ FAULTS = (
     s2s_effects,
     serving,
     stages,
+    voice_layers,
 )
 """Importing them enters their faults."""
 

@@ -96,7 +96,7 @@ def test_resume_with_other_values_fails_the_expectations_that_they_break(kept: t
     [
         (("replay", "nowhere.log"), "nowhere.log: there is no such file; accepted is an effect log"),
         (("resume", "nowhere.json"), "nowhere.json: there is no such file; accepted is a checkpoint"),
-        (("replay", "CHECKPOINT"), "it is a checkpoint; accepted is an effect log"),
+        (("replay", "CHECKPOINT"), "it is a checkpoint of a session; accepted is an effect log"),
         (("resume", "LOG"), "it is an effect log; accepted is a checkpoint"),
         (("resume", "CHECKPOINT", "--set", "seed=3"), "seed: it cannot be changed in the middle of a call"),
         (("resume", "CHECKPOINT", "--set", "agent.filler"), '"agent.filler" sets nothing; accepted is key=value'),

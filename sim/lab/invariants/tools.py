@@ -162,7 +162,7 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
                 }
             case "tools.ended":
                 ended.add((epoch, record["round"]))
-            case "tool.started":
+            case "tool.started" | "tool.suspended":  # one that waits for an approval is waited for as well
                 starts[record["call"]] = record["tool"]
                 if epoch in current and current[epoch] not in ended:
                     running[current[epoch]][record["call"]] = record["tool"]

@@ -14,6 +14,8 @@ from bargein.sim.lab.invariants.facts import Facts
 
 __all__ = ["one_reply", "quiet_end", "turn_answered"]
 
+_AFTER_SUSPENSION = ("tool.started", "tool.withdrawn", "tool.settled")
+
 
 def one_reply(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
     """One user turn gets at most one reply, and each final transcript belongs to exactly one turn.
@@ -103,6 +105,11 @@ def quiet_end(facts: Facts, _: CheckSettings) -> Iterator[Violation]:
         if started["call"] not in closed:
             text = f"call {started['call']} of {started['tool']} is still running"
             yield Violation(name, end["t"], text, started["seq"])
+    closed = {record["call"] for kind in _AFTER_SUSPENSION for record in facts.of(kind)}
+    for suspended in facts.of("tool.suspended"):
+        if suspended["call"] not in closed:
+            text = f"call {suspended['call']} of {suspended['tool']} still waits for an approval"
+            yield Violation(name, end["t"], text, suspended["seq"])
     for epoch, request in _open_runs(facts).items():
         yield Violation(name, end["t"], f"the run of turn {epoch} is still open", request["seq"])
     for utterance in facts.utterances.values():
@@ -119,7 +126,7 @@ def _open_runs(facts: Facts) -> dict[int, Record]:
     """
     asked: dict[int, Record] = {}
     for record in facts.records:
-        if record["kind"] == "llm.request":
+        if record["kind"] in ("llm.request", "llm.suspended"):
             asked.setdefault(record["epoch"], record)
         elif record["kind"] in ("run.ended", "speculation.discarded"):
             asked.pop(record["epoch"], None)

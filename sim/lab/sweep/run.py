@@ -20,6 +20,7 @@ from bargein.sim.lab.sweep.rows import DEFAULT_METRICS, FIXED, Row, check_metric
 from bargein.sim.lab.sweep.table import Table, check_format, read_rows, write_table
 from bargein.sim.lab.sweep.tasks import CHUNK, chunks, run_chunks
 from bargein.sim.lab.sweep.variants import Variant, expand
+from bargein.sim.scenario.layering import Layering, MakeLayers
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import ScenarioError
 from bargein.sim.scenario.remembering import check_repeatable
@@ -39,6 +40,7 @@ def sweep(
     *,
     metrics: Sequence[str] | None = None,
     tools: Tools | None = None,
+    layers: MakeLayers | None = None,
     workers: int | None = None,
     backend: str | None = None,
     out: Path | None = None,
@@ -51,6 +53,7 @@ def sweep(
         seeds: this many, from 0, or these.
         metrics: what to measure; every single number unless given.
         tools: tools that the program brings.
+        layers: makes the layers of each session, anew for each.
         workers: sessions are shared among so many; ``None`` takes what ``joblib.parallel_config`` says, else 1.
         backend: of joblib, such as ``"dask"``; processes unless given.
         out: a ``.csv`` or ``.parquet`` file. What is finished is kept beside it until all is; the same sweep
@@ -67,10 +70,11 @@ def sweep(
     variants = expand(scenario, vary or {})
     for each in variants:
         check_repeatable(each.scenario)
+    hooks = [Layering(each.scenario, layers).hooks for each in variants] if layers is not None else []
     numbers = _seeds(seeds)
     names = check_metrics(DEFAULT_METRICS if metrics is None else metrics)
     columns = ("variant", "seed", *(vary or {}), *FIXED, *names)
-    work = _Work(variants, numbers, names, tools, progress)
+    work = _Work(variants, numbers, names, tools, layers, progress)
     if out is None:
         rows: list[Row] = []
         found: dict[int, list[Row]] = {}
@@ -83,7 +87,7 @@ def sweep(
     suffix = check_format(out)
     partial = out.with_name(out.name + ".partial")
     with _told(work, partial):
-        journal = Journal(partial, _fingerprint(scenario, variants, columns, numbers))
+        journal = Journal(partial, _fingerprint(scenario, variants, columns, numbers, hooks))
         try:
             for number, part in work.run(journal.done, workers, backend):
                 journal.keep(number, part)
@@ -104,9 +108,10 @@ class _Work:
         seeds: tuple[int, ...],
         metrics: tuple[str, ...],
         tools: Tools | None,
+        layers: MakeLayers | None,
         progress: Progress | None,
     ) -> None:
-        self._arguments = (variants, seeds, metrics, tools)
+        self._arguments = (variants, seeds, metrics, tools, layers)
         self._progress = progress
         self.total = len(variants) * len(seeds)
         self.done = 0
@@ -178,7 +183,11 @@ def _labels(rows: Iterator[Row], variants: Sequence[Variant]) -> Iterator[Row]:
 
 
 def _fingerprint(
-    scenario: Scenario, variants: Sequence[Variant], columns: tuple[str, ...], seeds: tuple[int, ...]
+    scenario: Scenario,
+    variants: Sequence[Variant],
+    columns: tuple[str, ...],
+    seeds: tuple[int, ...],
+    hooks: list[list[str]],
 ) -> str:
     """Which sessions these are, measured how: so that only the same sweep goes on."""
     told = [
@@ -188,5 +197,6 @@ def _fingerprint(
         [variant.labels for variant in variants],
         columns,
         seeds,
+        *hooks,
     ]
     return sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()

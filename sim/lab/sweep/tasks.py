@@ -14,6 +14,7 @@ from bargein.sim.lab.session import run_plan
 from bargein.sim.lab.sweep.rows import Row, failed_row, row
 from bargein.sim.lab.sweep.variants import Variant
 from bargein.sim.scenario.build import Plan
+from bargein.sim.scenario.layering import MakeLayers
 from bargein.sim.scenario.model import Scenario
 from bargein.sim.scenario.places import ScenarioError
 
@@ -31,6 +32,7 @@ class Chunk:
     parts: tuple[tuple[int, Scenario, tuple[int, ...]], ...]
     metrics: tuple[str, ...]
     tools: Tools | None = None
+    layers: MakeLayers | None = None
 
     @property
     def sessions(self) -> int:
@@ -39,7 +41,11 @@ class Chunk:
 
 
 def chunks(
-    variants: Sequence[Variant], seeds: Sequence[int], metrics: tuple[str, ...], tools: Tools | None = None
+    variants: Sequence[Variant],
+    seeds: Sequence[int],
+    metrics: tuple[str, ...],
+    tools: Tools | None = None,
+    layers: MakeLayers | None = None,
 ) -> Iterator[Chunk]:
     """All sessions, variant by variant and seed by seed, cut into tasks; made as they are needed."""
     number, room = 0, CHUNK
@@ -52,17 +58,17 @@ def chunks(
             start += len(taken)
             room -= len(taken)
             if not room:
-                yield Chunk(number, tuple(parts), metrics, tools)
+                yield Chunk(number, tuple(parts), metrics, tools, layers)
                 number, room, parts = number + 1, CHUNK, []
     if parts:
-        yield Chunk(number, tuple(parts), metrics, tools)
+        yield Chunk(number, tuple(parts), metrics, tools, layers)
 
 
 def run_chunk(chunk: Chunk) -> tuple[int, list[Row]]:
     """Run a task: the chunk's number, and a row for each session that begins with its variant's number and its seed."""
     rows: list[Row] = []
     for number, scenario, seeds in chunk.parts:
-        plan = Plan(scenario, chunk.tools)
+        plan = Plan(scenario, chunk.tools, chunk.layers)
         for seed in seeds:
             try:
                 values = row(run_plan(plan, seed), chunk.metrics)

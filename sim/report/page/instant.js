@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const LOOKS = {  // colour, whether it is hatched, whether its text is dark on it
   "caller speaks": ["caller"], "speech seen by the VAD": ["voiced", 0, 1],
   "LLM, until its first token": ["first", 0, 1], "LLM streams": ["stream", 0, 1],
-  "read-only tool": ["read"], "side effect": ["effect"],
+  "waits for an approval": ["waiting", 0, 1], "read-only tool": ["read"], "side effect": ["effect"],
   "still running after its slot was answered": ["tail", 1, 1],
   "filler or fallback heard": ["filler", 0, 1], "bot heard": ["bot"], "received, never heard": ["unheard", 1, 1],
 };
