@@ -27,6 +27,7 @@ _SENTENCES: dict[str, Callable[[Record], str]] = {
     "turn.barge_in": lambda r: f"barge-in decided ({format_us(r['t'] - r['onset_us'])} after its onset)",
     "turn.ignored": lambda r: f"speech is not taken for a barge-in: {r['reason']}",
     "turn.interrupted": lambda r: f"turn {r['epoch']} is interrupted ({r['cause']})",
+    "llm.routed": lambda r: f"the request goes to {r['model']} (round {r['round']})",
     "llm.request": lambda r: f"LLM asked (round {r['round']})",
     "llm.suspended": lambda r: f"the request waits for an approval ({r['layer']}, round {r['round']})",
     "llm.withdrawn": lambda r: f"the request is given up, unsent ({r['cause']}, round {r['round']})",
