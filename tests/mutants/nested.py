@@ -20,7 +20,8 @@ __all__ = ["Seen", "run_tests"]
 ROOT = Path(__file__).parents[2]
 MISFITS = re.compile(r"TypeError: .* argument|AttributeError|NameError|ImportError|ModuleNotFoundError")
 """What a fault raises that does not fit the code it was written for; a test that meets it has found nothing."""
-PLUGINS_OFF = ("cacheprovider", "xdist", "faulthandler", "junitxml")
+PLUGINS_OFF = ("cacheprovider", "xdist", "faulthandler", "junitxml", "unraisableexception", "threadexception")
+"""What a run inside a run has no use for; the last two collect the garbage of the whole process, again and again."""
 
 
 @dataclass(eq=False)
