@@ -80,6 +80,8 @@ class RecordedEffect(Effect):
 
     __slots__ = ("answered", "cancelling", "collected", "delivered", "given_up", "in_pass", "steps", "uncollected")
 
+    _bus: _RecordingBus
+
     def __init__(self, bus: Any, *rest: Any) -> None:
         super().__init__(bus, *rest)
         self.delivered: list[Any] = []
@@ -96,28 +98,29 @@ class RecordedEffect(Effect):
             self.collected -= 1
         elif self.outcome is None:
             self.delivered.append(item)
-            cast(_RecordingBus, self._bus).note(self, ITEM)
-        super().deliver(item)
+            self._bus.note(self, ITEM)
+        if self.outcome is None:  # as any effect does, without a call more for each item
+            self.items += 1
+            if self._on_item is not None:
+                self._on_item(item)
 
     def land(self, outcome: Outcome) -> None:
         if self.outcome is None:
-            bus = cast(_RecordingBus, self._bus)
             if self.cancelling:
                 self.told(cancelled=True)
             else:
-                bus.note(self, LAND)
+                self._bus.note(self, LAND)
         super().land(outcome)
 
     def say(self, said: Any) -> None:
         if self.outcome is None:
-            bus = cast(_RecordingBus, self._bus)
-            step = Step(bus.clock.now, 0, [HEAR])
+            step = Step(self._bus.clock.now, 0, [HEAR])
             self.steps.append(step)
-            bus.handlers_clock.within(self, step, self._pass_on, said)
+            self._bus.handlers_clock.within(self, step, self._pass_on, said)
 
     def _pass_on(self, said: Any) -> None:
         self.delivered.append(_Said(said))
-        cast(_RecordingBus, self._bus).note(self, ITEM)
+        self._bus.note(self, ITEM)
         super().say(said)
 
     def cancel(self, cause: Cause) -> bool:
@@ -125,12 +128,11 @@ class RecordedEffect(Effect):
         return super().cancel(cause)
 
     def withhold(self) -> None:
-        cast(_RecordingBus, self._bus).take_back(self)
+        self._bus.take_back(self)
 
     def told(self, *, cancelled: bool) -> None:
-        bus = cast(_RecordingBus, self._bus)
         self.given_up = cancelled
-        bus.see(self.id, "cancelled" if cancelled else LAND)
+        self._bus.see(self.id, "cancelled" if cancelled else LAND)
 
     def keep(self, items: Sequence[Any], outcome: Outcome) -> None:
         self.uncollected, self.answered = items, outcome
@@ -227,9 +229,9 @@ class _Watched:
         self._clock = clock
 
     def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
-        recorded = cast(RecordedEffect, effect)
+        assert isinstance(effect, RecordedEffect)
         stop: Callable[[Cause], object] | None
-        stop = self._clock.within(recorded, recorded.steps[0], self.handler.serve, effect)
+        stop = self._clock.within(effect, effect.steps[0], self.handler.serve, effect)
         return stop
 
 
@@ -256,39 +258,33 @@ class HandlersClock:
 
     def call_in(self, delay_us: int, order: Order, function: Callable[[Any], object], argument: object = None) -> Timer:
         """As the session's clock, and noted."""
-        if self.effect is None:
+        effect = self.effect
+        if effect is None:
             return self._clock.call_in(delay_us, order, function, argument)
-        step = Step(0, int(order))
-        timer = self._clock.call_in(delay_us, order, self._fire, (self.effect, step, function, argument))
-        return self._timed(step, timer)
+        step = Step(0, order)
+        timer = self._clock.call_in(delay_us, order, self._fire, (effect, step, function, argument))
+        step.at_us = timer.at_us
+        self.step.does.append(len(effect.steps))
+        effect.steps.append(step)
+        return timer
 
     def call_at(self, at_us: int, order: Order, function: Callable[[Any], object], argument: object = None) -> Timer:
         """As the session's clock, and noted."""
         if self.effect is None:
             return self._clock.call_at(at_us, order, function, argument)
-        step = Step(0, int(order))
-        timer = self._clock.call_at(at_us, order, self._fire, (self.effect, step, function, argument))
-        return self._timed(step, timer)
-
-    def _timed(self, step: Step, timer: Timer) -> Timer:
-        assert self.effect is not None
-        step.at_us = timer.at_us
-        self.step.does.append(len(self.effect.steps))
-        self.effect.steps.append(step)
-        return timer
+        return self.call_in(at_us - self._clock.now, order, function, argument)
 
     def _fire(self, bound: tuple[RecordedEffect, Step, Callable[[Any], object], object]) -> None:
-        effect, step, function, argument = bound
-        self.within(effect, step, function, argument)
+        self.within(*bound)
 
     def within(self, effect: RecordedEffect, step: Step, function: Callable[[Any], Any], argument: Any) -> Any:
         """Call ``function(argument)`` as a step of ``effect``."""
-        before = self.effect, self.step
+        effect_before, step_before = self.effect, self.step
         self.effect, self.step = effect, step
         try:
             return function(argument)
         finally:
-            self.effect, self.step = before
+            self.effect, self.step = effect_before, step_before
 
 
 class _NotedControl:
@@ -393,6 +389,6 @@ def _record_of(effect: RecordedEffect, number: int, plain: Plain) -> EffectRecor
         [{SAID: plain.item(item.what)} if type(item) is _Said else plain.item(item) for item in items],
         None if outcome is None else str(outcome.status),
         None if outcome is None else plain.value(outcome),
-        [Step(step.at_us, step.order, step.does[:]) for step in effect.steps],
+        [Step(step.at_us, int(step.order), step.does[:]) for step in effect.steps],
         published_by(effect),
     )
