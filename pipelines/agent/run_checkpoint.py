@@ -12,19 +12,22 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from bargein.pipelines.agent.saved_errors import BadBinary, BadValue, KeyMismatch, NotACheckpoint, OtherFormat
 from bargein.sim.effects.bus import LAST_ID
 from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.document_sorts import RUNS, sort_of_data
-from bargein.sim.effects.documents import DocumentError, Fields, parse_first
+from bargein.sim.effects.documents import DocumentError, Fields, parse_first, read_bytes
 from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.kinds import EffectKind
 
-__all__ = ["FORMAT", "RunCheckpoint"]
+__all__ = ["FORMAT", "MAX_BYTES", "RunCheckpoint"]
 
 FORMAT = 2
+MAX_BYTES = 512 * 1024 * 1024
+"""Of a file; the payloads of a full asset store are about two thirds of it in base64."""
 _FIELDS = ("bargein_runs", "at_us", "entities", "counters", "binaries", "check")
 _COUNTERS = ("next_run", "next_id")
 _BINDING = ("kind", "key", "descriptor")
@@ -104,6 +107,19 @@ class RunCheckpoint:
         if check != content_digest(written(data)):
             raise NotACheckpoint(f"{name}: the document does not fit its check; it was cut off or edited")
         return cls.from_dict(data, name)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> RunCheckpoint:
+        """Read the document in a file of up to ``MAX_BYTES``.
+
+        Raises:
+            As `from_bytes`; `NotACheckpoint` also where there is no such file, or a larger one.
+        """
+        try:
+            raw = read_bytes(path, "a checkpoint of agent runs", MAX_BYTES)
+        except DocumentError as error:
+            raise NotACheckpoint(str(error)) from error
+        return cls.from_bytes(raw, str(path))
 
     @classmethod
     def from_dict(cls, data: Any, name: str = "the checkpoint") -> RunCheckpoint:

@@ -10,11 +10,12 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from json import loads
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bargein.pipelines.agent import saved_values
+from bargein.pipelines.agent import run_checkpoint, saved_values
 from bargein.pipelines.agent.answers import StreamError
 from bargein.pipelines.agent.deltas import StreamEnd, TextDelta
 from bargein.pipelines.agent.edits import RemoveEdit, TextEdit
@@ -225,3 +226,14 @@ def test_every_field_of_a_run_is_saved_or_made_again() -> None:
     }
     for (kind, others), saved in zip(made_again.items(), (AGENT, RUN, TURN, EFFECT, INVALID), strict=True):
         assert sorted([*saved, *others]) == sorted(field.name for field in fields(kind))
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "runs.json"
+    with pytest.raises(NotACheckpoint, match="there is no such file; accepted is a checkpoint of agent runs"):
+        RunCheckpoint.from_file(path)
+    path.write_bytes(rich())
+    assert RunCheckpoint.from_file(path).to_bytes() == rich()
+    monkeypatch.setattr(run_checkpoint, "MAX_BYTES", len(rich()) - 1)
+    with pytest.raises(NotACheckpoint, match=rf"{path}: it has more than {len(rich()) - 1} bytes"):
+        RunCheckpoint.from_file(path)
