@@ -2,14 +2,14 @@
 
 `Tools` is what users write against: its decorators declare functions, ``sim.run(..., tools=registry)`` and
 ``bargein run --tools module:registry`` bring them in. `PythonTool` serves the calls of one of them in one session
-(tool contract, "Tool trait"). A function answers at once, or takes virtual time as a generator: each ``yield`` of a
-duration waits that long, and cancelling it closes it there.
+(tool contract, "Tool trait"). A function answers at once, or takes virtual time: as a generator, where each ``yield``
+of a duration waits that long and cancelling closes it there, or as an ``async def`` that awaits (``async_tools``).
 
 Determinism is the function's own part: it must not read a wall clock, draw from a global random generator or depend
 on the order of a set. ``ctx.now_us`` is the clock. What outlives a session lives in the user's own object; what
 belongs to one comes from ``ctx``.
 
-Left out: whether a call runs, which the tool engine decided before; ``async def`` functions.
+Left out: whether a call runs, which the tool engine decided before.
 
 Ties: a function goes on at its instant as a delivery, so what it returns there comes before an interruption or a
 timeout on the same instant.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from copy import deepcopy
 from dataclasses import dataclass
 from sys import maxsize
@@ -90,7 +90,8 @@ class Tools:
 
     A function that has a parameter ``ctx`` is given the `ToolCallContext` of the call. It returns text or a value
     that JSON can hold, or raises `ToolError`; any other exception is a crash, whose traceback goes to the logger
-    ``bargein.tools`` and never to the model. A generator function yields durations and `Progress`.
+    ``bargein.tools`` and never to the model. A generator function yields durations and `Progress`; an ``async def``
+    waits with ``asyncio.sleep`` and whatever else of asyncio needs no thread and no socket.
     """
 
     def __init__(self) -> None:
@@ -177,8 +178,10 @@ class Tools:
         name = name or getattr(function, "__name__", None)
         if name is None or not callable(function):
             raise SpecError(f"{function!r} is no named function; accepted is a function, or name= beside it")
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise SpecError(f"tool {name} is an async def, which cannot be served yet; accepted is a def")
+        if inspect.isasyncgenfunction(function):
+            raise SpecError(
+                f"tool {name} is an async generator; accepted is an async def that awaits, or a def that yields"
+            )
         spec, wants_context = _described(kind, function, name, description, parameters, options)
         if any(spec.name == name for included in self._included for spec in included.specs):
             raise Duplicate(f"a tool named {name} is declared already; choose another name")
@@ -285,12 +288,25 @@ class PythonTool:
         except (Exception, SystemExit) as problem:
             effect.land(self._failure(problem, call.call_id))
             return None
+        if inspect.iscoroutine(value):
+            return self._start(value, effect)
         if not inspect.isgenerator(value):
             effect.land(self._result(value, call.call_id))
             return None
         run = _Run(self, effect, value)
         run.go_on()
         return run.stop
+
+    def _start(self, steps: Coroutine[Any, Any, Any], effect: Effect) -> Callable[[Cause], object]:
+        """Have an ``async def`` go on by itself; asyncio is imported by those who use it."""
+        from bargein.models.async_tools import start
+
+        call_id = effect.payload.call_id
+
+        def ended(value: Any, problem: BaseException | None) -> Outcome:
+            return self._result(value, call_id) if problem is None else self._failure(problem, call_id)
+
+        return start(steps, self._clock, effect, ended, lambda why: self._crash(call_id, why))
 
     # -- how a call ends ----------------------------------------------------------------------------------
 

@@ -242,7 +242,7 @@ class HandlersClock:
         effect, step: on whose behalf a handler is acting right now, and which of its steps it is.
     """
 
-    __slots__ = ("_clock", "effect", "step")
+    __slots__ = ("__weakref__", "_clock", "effect", "step")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -184,17 +184,14 @@ def test_a_name_is_declared_once_whatever_is_included(tools: Tools) -> None:
     assert [spec.name for spec in tools.specs] == ["here", "there"]
 
 
-def test_an_async_function_is_refused_in_one_sentence(tools: Tools) -> None:
-    async def later() -> None: ...
-
+def test_an_asynchronous_generator_is_refused_in_one_sentence(tools: Tools) -> None:
     async def stream() -> Any:
         yield 1
 
-    for function in (later, stream):
-        with pytest.raises(SpecError) as refused:
-            tools.read_only(function)
-        sentence = f"tool {function.__name__} is an async def, which cannot be served yet; accepted is a def"
-        assert str(refused.value) == sentence
+    with pytest.raises(SpecError) as refused:
+        tools.read_only(stream)
+    sentence = "tool stream is an async generator; accepted is an async def that awaits, or a def that yields"
+    assert str(refused.value) == sentence
 
 
 def test_a_partial_needs_a_name(tools: Tools) -> None:
