@@ -39,7 +39,7 @@ class ToolLoop(ClockLoop):
         self.clock.call_in(0, Order.DELIVERY, self._step, handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+    call_soon_threadsafe = call_soon
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
