@@ -68,6 +68,7 @@ REPLACED = {
     "bargein.models.stacks.loop": ("asyncio", "threading", "time"),
     "bargein.models.stacks.livekit": ("asyncio",),
     "bargein.models.stacks.livekit_services": ("asyncio",),
+    "bargein.models.async_tools": ("asyncio",),
 }
 """Modules that may name what is forbidden elsewhere, each with its reason."""
 INSIDE = ("bargein.sim.kernel", "bargein.sim.effects", "bargein.pipelines", "bargein.models")
