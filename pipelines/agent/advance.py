@@ -73,7 +73,7 @@ def advance(runs: AgentRuns, run: Run) -> None:
     if not run.retrying and run.cursor >= max_turns(run):
         runs.end(run, Failed(Failure.MAX_TURNS, limit=max_turns(run)))
         return
-    if any(turn <= run.committed for turn in run.holds.values()):
+    if run.stands_still:
         return
     if not run.retrying:
         run.cursor += 1

@@ -7,7 +7,7 @@ and not in that of the answers (run contract, sections 4, 8.2 and 9). Left out: 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bargein.pipelines.agent.answers import Answer, StreamError, StreamFold
 from bargein.pipelines.agent.hooks import At, Moment
@@ -15,7 +15,7 @@ from bargein.pipelines.agent.invalid_calls import discover_early
 from bargein.pipelines.agent.materialise import answer_of
 from bargein.pipelines.agent.parts import CallPart
 from bargein.pipelines.agent.run_memory import land_append
-from bargein.pipelines.agent.run_state import Purpose, Run, Turn
+from bargein.pipelines.agent.run_state import Purpose, Run
 from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.reports import Report
 from bargein.sim.kernel.cancel import Cause
@@ -28,6 +28,7 @@ __all__ = ["fold_deltas", "judge_outcomes", "judge_round"]
 
 def judge_outcomes(runs: AgentRuns, run: Run) -> None:
     """Put each outcome that has landed before the hooks, once; whoever asked for it is told afterwards."""
+    _break(run)
     for effect in tuple(run.effects):
         if effect.outcome is None or effect.judged:
             continue
@@ -55,9 +56,10 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
             turn.first_call = run.calls
             turn.fold = StreamFold(run.scope, run.calls)
         turn.items.append(item)
-        report = item.report if isinstance(item, StreamError) else item
-        if isinstance(report, Report):
-            _break(turn, report)
+        report = _report_in(item)
+        if report is not None:
+            turn.broken = True
+            turn.errors.append((len(turn.items) - 1, report))
             return
         turn.fold.feed(item)
         run.calls = turn.fold.calls
@@ -69,16 +71,25 @@ def fold_deltas(runs: AgentRuns, run: Run) -> None:
                 discover_early(run, turn, block)
 
 
-def _break(turn: Turn, report: Report) -> None:
-    """The stream broke: the round ends here, whatever its producer goes on to send."""
-    turn.broken = True
-    turn.errors.append((len(turn.items) - 1, report))
-    request = turn.request
-    assert request is not None
-    dispatch = request.dispatch
-    request.outcome = Outcome(Status.FAILED, report)
-    if dispatch is not None and dispatch.running:
-        dispatch.cancel(Cause.DISCARDED)
+def _report_in(item: Any) -> Report | None:
+    if isinstance(item, StreamError):
+        return item.report
+    return item if isinstance(item, Report) else None
+
+
+def _break(run: Run) -> None:
+    """An error has come in a stream: that is what its request comes to, whatever its producer goes on to send."""
+    turn = run.turn
+    request = None if turn is None or not turn.inbox or turn.broken else turn.request
+    if turn is None or request is None or run.ending is not None:
+        return
+    for item in turn.inbox:
+        report = _report_in(item)
+        if report is not None:
+            request.outcome = Outcome(Status.FAILED, report)
+            if request.dispatch is not None:
+                request.dispatch.cancel(Cause.DISCARDED)
+            return
 
 
 def judge_round(runs: AgentRuns, run: Run) -> None:
@@ -92,8 +103,10 @@ def judge_round(runs: AgentRuns, run: Run) -> None:
         if turn.fold is not None:
             turn.answer = turn.fold.answer(None)  # what there is of it, for calls that were found before it broke
         return
-    turn.answer = _numbered(run, answer)
+    turn.answer = read = _numbered(run, answer)
     runs.hooks.call(Moment(runs, At.JUDGE_ROUND, run, turn, turn.request))
+    if turn.answer is not read:  # a hook has put another in its place, which cost what the model's own did
+        turn.answer = _numbered(run, replace(turn.answer, usage=answer.usage))
 
 
 def _numbered(run: Run, answer: Answer) -> Answer:

@@ -134,11 +134,15 @@ class History:
         self.stored[position] = self._hold(message)
 
     def edit(self, part_id: str, part: Part) -> None:
-        """Put ``part`` in the place of another, for good; it keeps the id.
+        """Put ``part`` in the place of another, for good; it keeps the id. What a tool's result holds is a part too.
 
         Raises:
             ContentError: there is no such part, or it may not stand there.
         """
+        for result in [one for message in self.stored for one in message.parts]:
+            if any(item.id == part_id for item in result.items):
+                self._edit_item(result, part_id, part)
+                return
         message, held = self._find(part_id)
         fresh = self._hold_part(part)
         parts = [fresh.part if one is held else one.part for one in message.parts]
@@ -146,6 +150,13 @@ class History:
         held.part, held.items = fresh.part, fresh.items
         if type(part) is not ResultPart:
             held.status = None
+
+    def _edit_item(self, result: Held, part_id: str, part: Part) -> None:
+        fresh = self._hold_part(part)
+        inside: Any = tuple([fresh.part if item.id == part_id else item.part for item in result.items])
+        RunMessage(Role.USER, (ResultPart("", inside),))  # whether a result may hold it
+        result.part = replace(result.part, items=inside)
+        next(item for item in result.items if item.id == part_id).part = fresh.part
 
     def reorder(self, position: int, order: Sequence[int]) -> None:
         """Have the parts of a message stand in another order.

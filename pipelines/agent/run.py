@@ -85,6 +85,7 @@ class AgentRuns:
         self._submitted: deque[tuple[PendingEffect, Outcome]] = deque()
         self._awake = False
         self._watchers: list[Callable[[Run, int], object]] = []
+        self._removing: list[Callable[[Run], object]] = []
 
     # -- spawning -----------------------------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ class AgentRuns:
             return RunBusy.NOT_A_RUN
         if run.ending is None:
             return RunBusy.UNSETTLED
-        if any(effect.outcome is None for effect in run.effects):
+        if any(effect.outcome is None for effect in run.effects) or self.bus.nested(run.scope):
             return RunBusy.IN_FLIGHT
         del self.live[run.seq]
         return None
@@ -203,30 +204,40 @@ class AgentRuns:
 
     def remove(self, run: Run) -> None:
         """Take a run out whatever it is doing: what it has in flight is cancelled, the rest never asked."""
-        self.live.pop(run.seq, None)
+        if self.live.pop(run.seq, None) is run:
+            for watcher in tuple(self._removing):
+                watcher(run)
         run.ending = run.ending or Failed(Failure.CANCELLED, Report(ReportKind.CANCELLED, "the run was removed"))
         run.phase, run.told = None, True
-        for effect in tuple(run.effects):
-            if effect.dispatch is not None:
-                effect.dispatch.cancel(Cause.DISCARDED)
+        asked = [effect.dispatch for effect in sorted(run.effects, key=PendingEffect.order_of_withdrawal)]
+        for dispatch in (*asked, *self.bus.nested(run.scope)):  # what is nested may outlast what it was asked for
+            if dispatch is not None:
+                dispatch.cancel(Cause.DISCARDED)
 
     def end(self, run: Run, ending: Ending) -> None:
         """Give a run its ending; the first one stands.
 
-        What it has not asked yet is not asked any more. A tool in flight is left to its handler; an answer that still
-        streams has no reader now and is cancelled.
+        What it has not asked yet is not asked any more, nor is what waits for a place at its handler. A tool in flight
+        is left to its handler; an answer that still streams has no reader now and is cancelled.
         """
         if run.ending is not None:
             return
         run.ending, run.phase, run.settling = ending, None, None
         if run.turn is not None:
             run.turn.read, run.turn.reading = True, False
-        run.effects = [effect for effect in run.effects if effect.dispatch is not None or effect.outcome is not None]
-        for effect in tuple(run.effects):
-            if effect.in_flight and effect.purpose is Purpose.REQUEST and run.streamed:
-                assert effect.dispatch is not None
-                effect.dispatch.cancel(Cause.DISCARDED)
+        asked, run.effects = run.effects, []
+        for effect in sorted(asked, key=PendingEffect.order_of_withdrawal):
+            if effect.dispatch is not None or effect.outcome is not None:
+                self.leave(run, effect)
         self.wake()
+
+    def leave(self, run: Run, effect: PendingEffect) -> None:
+        """Leave what an ended run has asked for to whoever serves it, if anybody does."""
+        if not effect.queued:
+            run.effects.append(effect)
+        if effect.queued or (effect.in_flight and effect.purpose is Purpose.REQUEST and run.streamed):
+            assert effect.dispatch is not None
+            effect.dispatch.cancel(Cause.DISCARDED)
 
     # -- holds at committed turns -------------------------------------------------------------------------
 
@@ -243,6 +254,10 @@ class AgentRuns:
     def watch_commits(self, watcher: Callable[[Run, int], object]) -> None:
         """Call ``watcher(run, turn)`` whenever a tool turn is committed, its results stored."""
         self._watchers.append(watcher)
+
+    def watch_removals(self, watcher: Callable[[Run], object]) -> None:
+        """Call ``watcher(run)`` whenever a run is taken out as it stands, before anything of it is cancelled."""
+        self._removing.append(watcher)
 
     # -- for the steps and for hooks ----------------------------------------------------------------------
 

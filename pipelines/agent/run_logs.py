@@ -16,6 +16,7 @@ from bargein.pipelines.agent.hooks import At, Moment
 from bargein.pipelines.agent.run import AgentRuns
 from bargein.pipelines.agent.run_identity import handlers_of, identity_of, tools_of
 from bargein.pipelines.agent.run_plain import RunPlain
+from bargein.pipelines.agent.run_state import Run
 from bargein.sim.effects.log import FORMAT, START, EffectLog, batches_of
 from bargein.sim.effects.recording import Recorder
 from bargein.sim.effects.tails import start_of
@@ -42,12 +43,16 @@ def follow(runs: AgentRuns, recorder: Recorder) -> None:
                 recorder.overruled(served)
         recorder.passed()
 
+    def gone(run: Run) -> None:
+        recorder.programs[run.scope] = identity_of(run)
+
     def ended(moment: Moment) -> None:
         step(moment)
-        recorder.programs[moment.run.scope] = identity_of(moment.run)
+        gone(moment.run)
 
     runs.hooks.on(At.CHECKPOINT, step)
     runs.hooks.on(At.RUN_ENDED, ended)
+    runs.watch_removals(gone)
 
 
 def log_of_runs(

@@ -7,7 +7,7 @@ Left out: whether the runs are the recorded ones (``run_identity``), and what a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from bargein.pipelines.agent.run import AgentRuns
@@ -35,11 +35,14 @@ class ReplayedRuns:
     Attributes:
         log: what answers.
         clock, bus: for the runs; ``bus`` serves every key of the log, with the recorded descriptors but their layers.
+            Those of ``own`` are left to the program.
         recorder: records the replay in turn.
         streams: tells observers, if anybody does.
     """
 
-    def __init__(self, log: EffectLog, replay: Replay, clock: Clock, live: LiveStreams | None) -> None:
+    def __init__(
+        self, log: EffectLog, replay: Replay, clock: Clock, live: LiveStreams | None, own: Collection[str] = ()
+    ) -> None:
         self.log = log
         self.clock = clock
         self.streams = live
@@ -48,7 +51,8 @@ class ReplayedRuns:
         self._replay = replay
         for key, descriptor in _descriptors(log).items():
             collected = live if descriptor.family == EffectKind.COMPLETION else None
-            self.bus.serve(key, _FromLog(collected), descriptor=descriptor)
+            if key not in own:
+                self.bus.serve(key, _FromLog(collected), descriptor=descriptor)
 
     def follow(self, runs: AgentRuns) -> AgentRuns:
         """Have the replay know these runs; call it before anything is spawned. Returns them."""
@@ -81,6 +85,7 @@ def replay_runs(
     clock: Clock | None = None,
     live: Callable[[Clock], LiveStreams] | None = None,
     after: LogCheckpoint[Any] | None = None,
+    own: Collection[str] = (),
 ) -> ReplayedRuns:
     """A world in which a log answers.
 
@@ -93,6 +98,9 @@ def replay_runs(
             effect that was in flight there goes out again when they are loaded, and takes its whole recorded time
             again, as it would with the handler that served it: of how long it had been under way nobody knows there.
             It is therefore late, which ``instants`` does not accept.
+        own: keys of handlers that ask for something themselves. A log has what they asked and what came of it, and
+            nobody asks it again unless they do: the program serves these keys on ``bus`` as it did, with
+            ``recorder.clock``, and what they answer is compared with the log (run contract, section 8.3).
 
     Raises:
         DocumentError: the log is no tail of that checkpoint, or is a session's.
@@ -102,9 +110,9 @@ def replay_runs(
         raise DocumentError(f"{log.name}: it is the log of a session; accepted is a log of agent runs")
     if after is not None:
         after.accept(log)
-    replay = Replay(log, RunPlain(), visible=visible, instants=instants)
+    replay = Replay(log, RunPlain(), visible=visible, own=own, instants=instants)
     on = Clock(tie_seed=log.header["tie_seed"]) if clock is None else clock
-    return ReplayedRuns(log, replay, on, None if live is None else live(on))
+    return ReplayedRuns(log, replay, on, None if live is None else live(on), own)
 
 
 def may_come(runs: AgentRuns, scope: str) -> bool:
@@ -112,7 +120,7 @@ def may_come(runs: AgentRuns, scope: str) -> bool:
     run = next((each for each in runs.live.values() if each.scope == scope), None)
     if run is None or not run.ready or run.ending is not None:
         return True
-    if any(turn <= run.committed for turn in run.holds.values()):
+    if run.stands_still:
         return True
     asked = [effect.dispatch for effect in run.effects if effect.outcome is None]
     return any(dispatch is None or (dispatch.running and dispatch.effect is None) for dispatch in asked)

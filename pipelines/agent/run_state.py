@@ -113,6 +113,15 @@ class PendingEffect:
         return self.dispatch is not None and self.outcome is None
 
     @property
+    def queued(self) -> bool:
+        """Whether it was dispatched and waits for a place at its handler, which was not asked."""
+        return self.dispatch is not None and self.dispatch.queued
+
+    def order_of_withdrawal(self) -> int:
+        """What waits for a place goes first; the end of another would let it in."""
+        return 0 if self.queued else 1
+
+    @property
     def takes_slot(self) -> bool:
         """Whether a batch counts it as running."""
         return self.outcome is None and BATCH_OWNER not in self.holds
@@ -354,3 +363,9 @@ class Run:
     def committed(self) -> int:
         """The newest committed turn; 0 where there is none."""
         return max((turn.commit or 0 for turn in self.turns), default=0)
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether somebody holds it at a turn that it has committed."""
+        committed = self.committed if self.holds else 0
+        return committed > 0 and any(turn <= committed for turn in self.holds.values())

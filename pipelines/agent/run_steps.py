@@ -18,6 +18,7 @@ from bargein.pipelines.agent.run_settings import effective
 from bargein.pipelines.agent.run_state import BATCH_OWNER, PendingEffect, Run
 from bargein.sim.effects.bus import EffectKind
 from bargein.sim.effects.layers import Dispatch
+from bargein.sim.kernel.cancel import Cause
 
 if TYPE_CHECKING:
     from bargein.pipelines.agent.run import AgentRuns
@@ -44,12 +45,15 @@ def dispatch(runs: AgentRuns, run: Run) -> None:
     if run.settles:  # it was saved before it could end, and what it had not asked by then is not asked any more
         return
     for effect in tuple(run.effects):
-        if effect.dispatch is None and effect.outcome is None and not effect.held:
+        if effect.dispatch is None and effect.outcome is None and not effect.held and effect in run.effects:
             dispatch_effect(runs, run, effect)
+            if runs.live.get(run.seq) is not run:
+                return
 
 
 def dispatch_effect(runs: AgentRuns, run: Run, effect: PendingEffect) -> None:
-    """Dispatch one effect."""
+    """Dispatch one effect. Whoever serves it, and the layers on the way there, may end the run or take it out."""
+    open_ = run.ending is None
 
     def landed(dispatch: Dispatch) -> None:
         if effect.outcome is None:
@@ -72,6 +76,10 @@ def dispatch_effect(runs: AgentRuns, run: Run, effect: PendingEffect) -> None:
         parent=effect.parent,
         id=effect.reserved,
     )
+    if runs.live.get(run.seq) is not run:
+        effect.dispatch.cancel(Cause.DISCARDED)
+    elif open_ and run.ending is not None:
+        runs.leave(run, effect)
 
 
 def checkpoint(runs: AgentRuns, run: Run) -> None:

@@ -109,6 +109,11 @@ class Dispatch:
         """Whether its handler has answered, and a layer is over its verdict."""
         return self._withheld is not None
 
+    @property
+    def queued(self) -> bool:
+        """Whether it waits for a place: it is on its way in, and nobody was asked to serve or to approve it."""
+        return self.outcome is None and not self.served and self._waits_for is None
+
     # -- on the way in ------------------------------------------------------------------------------------
 
     def enter(self) -> None:
@@ -123,6 +128,11 @@ class Dispatch:
             if isinstance(decision, Deny):
                 self.tell(failed(ReportKind.DENIED, decision.reason))
                 return
+            if decision is not None and not isinstance(decision, Patch | Suspend):  # no slip lets anything pass
+                raise TypeError(
+                    f"{layer.name}.before() gave {_kind(decision)} for {self.ask.key}; accepted is a Deny, a Patch, a "
+                    "Suspend, or None to let it pass"
+                )
             self._entered.append((layer, self.ask))
             if isinstance(decision, Patch):
                 if decision.kind not in (None, self.ask.kind):
@@ -189,8 +199,13 @@ class Dispatch:
         while self._entered:
             layer, ask = self._entered.pop()
             verdict = layer.after(ask, outcome)
-            if not isinstance(verdict, Later):
+            if isinstance(verdict, Outcome):
                 outcome = verdict
+            elif not isinstance(verdict, Later):
+                raise TypeError(
+                    f"{layer.name}.after() gave {_kind(verdict)} for {ask.key}; accepted is an Outcome, such as the "
+                    "one it was given, or Later"
+                )
             elif outcome.status is not Status.CANCELLED:
                 self._withhold(outcome, layer, verdict.approval)
                 return False
@@ -247,7 +262,7 @@ class Dispatch:
             approval.forget(listener)
             self._waits_for = None
             if self._withheld is None:
-                self.effect = self._bus.record_unserved(self.ask, cause, self.id)
+                self.effect = self._bus.record_unserved(self.ask, cause, self.id)  # nothing, once the ids are used up
                 if self._witness is not None:
                     self._witness.withdrawn(cause)
         if self._withheld is not None:
@@ -263,3 +278,8 @@ class Dispatch:
 
 def _nobody(_: Dispatch) -> None:
     """Nobody is told."""
+
+
+def _kind(value: object) -> str:
+    """What a layer gave, without an address that differs from run to run."""
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"

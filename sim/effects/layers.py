@@ -37,6 +37,7 @@ class LayeredBus:
         self._layers: dict[str, tuple[Layer, ...]] = {}
         self._places: dict[str, Places[Dispatch]] = {}
         self._children: dict[int, list[Dispatch]] = {}
+        self._nested: dict[str, list[Dispatch]] = {}
 
     def serve(
         self,
@@ -135,8 +136,8 @@ class LayeredBus:
             witness: told how far it has come.
         """
         dispatch = Dispatch(self, Ask(kind, key, payload, scope, parent), on_landed, on_item, id, witness)
-        if (self.bus.next_id if id is None else id) >= LAST_ID:
-            dispatch.tell(failed(ReportKind.REQUEST, "there are no more ids for effects"))
+        if self._no_id(id):
+            dispatch.tell(_used_up())
         elif not self.serves(key):
             dispatch.tell(failed(ReportKind.HANDLER_UNAVAILABLE, f"no handler serves {key}"))
         elif self._may_not_wait(dispatch.ask):
@@ -144,8 +145,18 @@ class LayeredBus:
         else:
             if parent is not None:
                 self._children.setdefault(parent, []).append(dispatch)
+                self._nested.setdefault(scope, []).append(dispatch)
             dispatch.enter()
         return dispatch
+
+    def nested(self, scope: str) -> list[Dispatch]:
+        """What was asked on behalf of effects of a scope and still runs, whether or not these do; first what waits for
+        a place, which the end of another would let in."""
+        return sorted([each for each in self._nested.get(scope, ()) if each.running], key=_began)
+
+    def _no_id(self, id: int | None) -> bool:
+        """Whether there is no id for an effect that has to have this one, or a new one."""
+        return (self.bus.next_id if id is None else id) >= LAST_ID
 
     def _may_not_wait(self, ask: Ask) -> bool:
         """Whether it would wait for a place that somebody up its chain of parents may hold until it is answered.
@@ -191,6 +202,10 @@ class LayeredBus:
 
     def _serve(self, dispatch: Dispatch) -> None:
         ask = dispatch.ask
+        if self._no_id(dispatch.id):  # others have used them up while it waited
+            if dispatch.tell(_used_up()):
+                self.over(dispatch, cancelled=False)
+            return
 
         def landed(effect: Effect) -> None:
             assert effect.outcome is not None
@@ -219,6 +234,12 @@ class LayeredBus:
             if cancelled:
                 for child in sorted(children, key=_began):  # one that ends would let the next one in
                     child.cancel(Cause.DISCARDED)
+        if dispatch.ask.parent is not None:
+            left = self.nested(dispatch.ask.scope)
+            if left:
+                self._nested[dispatch.ask.scope] = left
+            else:
+                self._nested.pop(dispatch.ask.scope, None)
         places = self._places.get(dispatch.ask.key)
         if places is not None:
             places.leave(dispatch)
@@ -229,9 +250,11 @@ class LayeredBus:
         if places is not None:
             places.withdraw(dispatch)
 
-    def record_unserved(self, ask: Ask, cause: Cause, id: int | None) -> Effect:
-        """The record of something that was cancelled while it waited for an approval."""
+    def record_unserved(self, ask: Ask, cause: Cause, id: int | None) -> Effect | None:
+        """The record of something that was cancelled while it waited for an approval; none where there is no id."""
         bus = self.bus
+        if self._no_id(id):
+            return None
         id = bus.next_id if id is None else id
         effect = bus.effect_class(bus, id, ask.kind, ask.key, ask.payload, ask.scope, ask.parent, None, _nobody)
         bus.next_id = max(bus.next_id, id + 1)
@@ -240,6 +263,10 @@ class LayeredBus:
         bus.unserved(effect)
         effect.cancel(cause)
         return effect
+
+
+def _used_up() -> Outcome:
+    return failed(ReportKind.REQUEST, "there are no more ids for effects")
 
 
 def _began(dispatch: Dispatch) -> bool:

@@ -223,7 +223,7 @@ class Replay:
 
     def _derived_otherwise(self) -> Iterator[str]:
         """Where what the program made of others' answers is not what was recorded."""
-        found = self.recorder.records(self._plain) if self.derived else []
+        found = {record.id: record for record in self.recorder.records(self._plain)} if self.derived else {}
         for id, record in self.derived:
             for difference in differences(_outcome_of(record), _outcome_of(found[id])):
                 yield f"effect {record.id} ({record.key}): {difference}"

@@ -13,7 +13,8 @@ from bargein.sim.effects.dispatches import Dispatch
 from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.recording import RecordedEffect
 from bargein.sim.effects.serving import Places
-from bargein.sim.effects.streams import LiveStreams, Streamed
+from bargein.sim.effects.sources import _Stream
+from bargein.sim.effects.streams import NOTHING, LiveStreams, Streamed
 from bargein.sim.live.fetch import Fetcher
 from bargein.sim.live.launch import Launch
 from tests.mutants.catalogue import mutant
@@ -210,3 +211,20 @@ def an_old_key_is_no_secret(patch: Patch) -> None:
         use(self, endpoint)
 
     patch.setattr(Fetcher, "_use", forget)
+
+
+@mutant(
+    tests=("tests/sim/effects/test_streams_room.py::test_a_full_queue_that_the_budget_has_left_behind_stays_as_it_is",)
+)
+def a_queue_is_filled_beyond_its_bound(patch: Patch) -> None:
+    """After each step every source is drawn from, whether or not its queue was emptied."""
+    refill = _Stream.refill
+
+    def wrong(self: _Stream) -> None:
+        capacity, self.capacity = self.capacity, None if self._held is NOTHING else len(self._queue) + 1
+        try:
+            refill(self)
+        finally:
+            self.capacity = capacity
+
+    patch.setattr(_Stream, "refill", wrong)

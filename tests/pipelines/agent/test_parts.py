@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bargein.pipelines.agent.assets import AssetLimits, BinaryAssets
-from bargein.pipelines.agent.history import History
+from bargein.pipelines.agent.history import History, ResultStatus
 from bargein.pipelines.agent.media_sources import Base64, ContentError, FileId, Literal, Raw, Stored, Unknown, Url
 from bargein.pipelines.agent.messages import Role
 from bargein.pipelines.agent.parts import (
@@ -124,6 +124,20 @@ def test_an_edit_changes_its_part_alone_and_what_was_read_before_stays() -> None
     with pytest.raises(ContentError, match="found tool_call; a user message"):
         history.edit(history.ids(0)[1], CallPart("c", "add", {}))
     assert history.read(0).text == "aBc"
+
+
+def test_an_edit_reaches_what_a_tools_result_holds_and_nothing_else_of_it() -> None:
+    history = History("r1", BinaryAssets())
+    result = ResultPart("c", (TextPart("a"), JsonPart([1]), TextPart("c")), "add")
+    history.append(RunMessage(Role.USER, (result, TextPart("said"))), [ResultStatus.ERROR, None])
+    (part, said), items = history.ids(0), history.item_ids(history.ids(0)[0])
+    history.edit(items[1], TextPart("b"))
+    edited = ResultPart("c", (TextPart("a"), TextPart("b"), TextPart("c")), "add")
+    assert history.read(0).parts == tuple([held.part for held in history.stored[0].parts]) == (edited, TextPart("said"))
+    assert (history.ids(0), history.item_ids(part), history.statuses(0)) == ((part, said), items, ("Error", None))
+    with pytest.raises(ContentError, match="found tool_call; a tool result holds text, image, json"):
+        history.edit(items[1], CallPart("c", "add", {}))
+    assert history.read(0).parts == (edited, TextPart("said"))
 
 
 # -- the store ----------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from bargein.sim.effects.identity import key_parts
 from bargein.sim.effects.reports import Report, ReportKind
 from bargein.sim.kernel.streams import Stream
 from tests.pipelines.agent.memory_kit import CONTEXT, TOOLS, RememberingWorld, found
-from tests.pipelines.agent.run_kit import BUSY, call, calls, failure, report, text
+from tests.pipelines.agent.run_kit import BUSY, MS, call, calls, failure, output, report, text
 
 LINKS = (Retrieves(CONTEXT, 2), Retrieves(TOOLS, 1, What.TOOLS))
 
@@ -247,3 +247,16 @@ def test_an_index_answers_a_run() -> None:
     world.look_up(Retrieves(CONTEXT, 1))
     world.run("Are you open now?")
     assert world.request(1)["documents"] == [{"id": "hours", "text": '"9 to 5"'}]
+
+
+def test_a_hook_may_put_other_results_in_the_place_of_those_that_a_link_has_found() -> None:
+    world = RememberingWorld(text("done"))
+    world.look_up(Retrieves(CONTEXT, 1))
+    world.index(CONTEXT, found([1, "theirs", "x"]), delay_us=MS)
+    world.on(
+        At.JUDGE_OUTCOME,
+        lambda moment: moment.effect.key == CONTEXT and moment.replace_outcome(found([1, "mine", "y"])),
+    )
+    run = world.run()
+    assert world.request(1)["documents"] == [{"id": "mine", "text": '"y"'}]
+    assert (output(run), world.log[1].outcome) == ("done", found([1, "theirs", "x"]))

@@ -11,7 +11,7 @@ from bargein.pipelines.agent.deltas import StreamEnd, TextDelta
 from bargein.pipelines.agent.endings import Failed, Failure, Settled
 from bargein.pipelines.agent.hooks import At
 from bargein.pipelines.agent.materialise import CHAIN
-from bargein.pipelines.agent.parts import ReasoningPart, TextPart
+from bargein.pipelines.agent.parts import CallPart, JsonPart, ReasoningPart, ResultPart, TextPart
 from bargein.pipelines.agent.run_settings import Backoff, Settings
 from bargein.pipelines.agent.run_state import BACKOFF_OWNER
 from bargein.sim.effects.reports import ReportKind, blocked_prompt, provider_response
@@ -49,6 +49,26 @@ def test_usage_is_counted_once_a_round() -> None:
     world.tool("add", delay_us=S)
     run = world.run()
     assert (run.usage, len(run.messages)) == ({"total": 15}, 4)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_that_a_hook_replaces_costs_what_the_models_did_and_its_calls_are_numbered(streamed: bool) -> None:
+    said = [(0, TextDelta("no")), (0, StreamEnd("stop", {"total": 7}))] if streamed else text("no", 7)
+    world = World(said, delta("done") if streamed else text("done"), max_turns=2)
+    world.tool("add", lambda request: request.arguments["of"])
+    mine = calls(call("add", "", of=1), call("add", "", of=2), usage=100)
+
+    def judge(moment: Any) -> None:
+        if moment.turn.number == 1:
+            moment.replace_answer(mine)
+
+    world.on(At.JUDGE_ROUND, judge)
+    run = world.run(streamed=streamed)
+    assert (output(run), run.usage) == ("done", {"total": 7})
+    asked, answered = run.messages[1].parts, run.messages[2].parts
+    assert [part.id for part in asked if isinstance(part, CallPart)] == ["r1.0", "r1.1"]
+    results = [(part.call_id, part.items) for part in answered if isinstance(part, ResultPart)]
+    assert results == [("r1.0", (JsonPart(1),)), ("r1.1", (JsonPart(2),))]
 
 
 def test_a_counter_no_wire_sent_is_none_and_not_zero() -> None:

@@ -12,8 +12,9 @@ from bargein.pipelines.agent.hooks import At
 from bargein.pipelines.agent.parts import CallPart, TextPart
 from bargein.pipelines.agent.run_settings import InvalidCalls
 from bargein.pipelines.agent.run_state import Resolution, ResolutionKind
+from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.reports import provider_response
-from tests.pipelines.agent.run_kit import BUSY, MS, World, failure, named, output, report
+from tests.pipelines.agent.run_kit import BUSY, MS, World, failure, named, output, report, text
 
 GONE = provider_response(400, {"error": {"code": "gone"}})
 TAIL = [
@@ -80,3 +81,23 @@ def test_an_ignored_call_leaves_the_providers_failure() -> None:
     world, _ = breaking(GONE, ResolutionKind.IGNORE, "")
     run = world.run(streamed=True)
     assert (failure(run), world.told("agent.run_ended")[0]["t"]) == ("Provider", 300 * MS)
+
+
+@pytest.mark.parametrize(
+    ("end", "records"),
+    [([], "C✗"), ([(300 * MS, StreamEnd())], "C"), ([(300 * MS, Outcome(Status.FAILED, GONE))], "C")],
+)
+def test_a_hook_judges_a_broken_stream_once_and_may_put_an_answer_in_its_place(end: Any, records: str) -> None:
+    stream = [(100 * MS, TextDelta("Lost")), (300 * MS, StreamError(GONE)), *end, (400 * MS, TextDelta("late"))]
+    world = World(stream)
+    seen: list[Any] = []
+
+    def judge(moment: Any) -> None:
+        seen.append((world.clock.now, moment.effect.outcome))
+        moment.replace_outcome(Outcome(Status.OK, text("mended", usage=3)))
+
+    world.on(At.JUDGE_OUTCOME, judge)
+    run = world.run(streamed=True)
+    assert seen == [(300 * MS, Outcome(Status.FAILED, GONE))]
+    assert (output(run), run.usage, world.records, len(run.messages)) == ("mended", {"total": 3}, records, 2)
+    assert (run.turns[0].errors, run.turns[0].items) == ([(1, GONE)], [TextDelta("Lost"), StreamError(GONE)])

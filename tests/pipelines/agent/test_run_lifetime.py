@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bargein.pipelines.agent.endings import RunBusy
 from bargein.pipelines.agent.hooks import At
 from bargein.pipelines.agent.parts import user_message
@@ -139,6 +141,14 @@ def test_a_hold_blocks_after_its_turn_until_every_owner_has_released_it() -> Non
     world.runs.release_tool_turn_hold(run, "B")
     world.clock.run()
     assert (world.records, output(run)) == ("C T C T C", "done")
+
+
+@pytest.mark.parametrize("minimum", [0, -1])
+def test_a_hold_waits_for_a_committed_turn_however_low_it_is(minimum: int) -> None:
+    world = rounds(2)
+    assert (held(world, ("me", minimum)).committed, world.records) == (1, "C T")
+    none = World(text("hi"))
+    assert output(held(none, ("me", minimum))) == "hi"
 
 
 def test_a_hold_is_not_moved_later_by_its_owner() -> None:

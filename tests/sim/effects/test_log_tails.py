@@ -147,6 +147,9 @@ def test_ids_that_are_not_those_of_the_start_are_refused(log: EffectLog) -> None
     [
         ({"bargein_log_checkpoint": 2}, "a.json: it has format 2; accepted is format 1"),
         ({"open": [2, 1]}, "a.json.open: found [2, 1]; accepted is a list of ids"),
+        ({"open": ["1"]}, "a.json.open: found ['1']; accepted is a list of ids"),
+        ({"open": [True]}, "a.json.open: found [True]; accepted is a list of ids"),
+        ({"open": [-1]}, "a.json.open: found [-1]; accepted is a list of ids"),
         ({"next_id": -1}, "a.json.next_id: found -1; accepted is a whole number from 0"),
         ({"bargein_log_checkpoint": True}, "a.json: it has format True; accepted is format 1"),
         ({"deliveries": [[1, 2]]}, "a.json.deliveries[0]: accepted is [instant, effect, items, end]"),
