@@ -1,6 +1,7 @@
 """Output files that are written whole or not at all.
 
-Every report goes through here: the bytes land in a temporary file beside the target, which then takes its name.
+Every report goes through here: the bytes land in a temporary file beside the target, which then takes its name. A
+link is followed, and a device or a pipe is written into: either would be lost if a file took its name.
 Left out: folders; a caller that wants one makes it.
 """
 
@@ -14,15 +15,27 @@ __all__ = ["write_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write ``data`` under ``path``, replacing what is there.
+    """Write ``data`` under ``path``, replacing the file that is there.
 
     Returns:
         The path.
 
     Raises:
-        OSError: it cannot be written; what stood there before is untouched and nothing is left beside it.
+        OSError: it cannot be written, and names ``path``; the file that stood there before is untouched and nothing is
+            left beside it.
     """
     target = Path(path)
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(target)), data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None  # not the temporary file, which nobody knows
+    return target
+
+
+def _replace(target: Path, data: bytes) -> None:
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         temporary = Path(file.name)
         try:
@@ -34,7 +47,6 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    return target
 
 
 def _umask() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import soundfile
@@ -26,11 +28,38 @@ def test_a_new_file_is_as_readable_as_any_other(tmp_path):
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError, match="folder"):
+    with pytest.raises(IsADirectoryError) as caught:
         write_whole(tmp_path / "folder", b"new")
+    assert caught.value.filename == str(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-    with pytest.raises(OSError, match="absent"):
+    with pytest.raises(FileNotFoundError) as caught:
         write_whole(tmp_path / "absent" / "out", b"new")
+    assert caught.value.filename == str(tmp_path / "absent" / "out")
+
+
+def test_a_link_stays_one_and_the_file_behind_it_is_replaced(tmp_path):
+    (tmp_path / "kept").mkdir()
+    link, file = tmp_path / "link", tmp_path / "kept" / "out"
+    link.symlink_to(file)
+    assert write_whole(link, b"made") == link
+    assert write_whole(link, b"new") == link
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"
+    assert list((tmp_path / "kept").iterdir()) == [file]
+
+
+def test_a_pipe_is_written_into_and_stays_one(tmp_path):
+    """As a device is: a file in the place of ``/dev/null`` breaks the machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # a read of nothing fails, and does not wait
+    try:
+        assert write_whole(pipe, b"new") == pipe
+        assert os.read(end, 8) == b"new"
+    finally:
+        os.close(end)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_a_recording_has_the_caller_left_and_the_agent_right(tmp_path):
