@@ -7,6 +7,8 @@ sweep pays only for what it looks at. Left out: drawing and writing, which call 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,8 @@ class Result:
         stopped: why the simulation could not go on, or ``None`` when the session came to its end. A ``VoidRun`` has
             the exception of the stage that raised as its cause.
         notes: what was converted on the way in.
+        earlier: what was run before a record of the timeline, by its number, where a session was resumed with other
+            values; ``None`` where it was one scenario throughout.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Result:
         self.tie_seed = tie_seed
         self.stopped = stopped
         self.notes = notes
+        self.earlier: tuple[Scenario, int] | None = None
         self.timeline = opened.session.timeline
         self.opened = opened
 
@@ -124,11 +129,6 @@ class Result:
     @cached_property
     def check_settings(self) -> CheckSettings:
         """What was promised in this session, for the invariants."""
-        agent = self.scenario.agent
-        facts = {
-            spec.name: ToolFacts(spec.side_effect, spec.repeatable, spec.confirm, spec.filler_after_us)
-            for spec in self.scenario.all_specs
-        }
         session = self.opened.session
         identities = {
             effect.payload.call_id: call_digest(effect.payload.tool, effect.payload.arguments).hex()
@@ -138,15 +138,11 @@ class Result:
         if session.layered is not None:  # a repeat is one of what the model asks for, whatever layers make of it
             calls = [call for message in session.conversation.context for call in message.calls]
             identities |= {call.id: call_digest(call.name, call.arguments).hex() for call in calls}
-        return CheckSettings(
-            fillers=agent.filler.enabled,
-            filler_delay_us=None if agent.filler.per_tool else agent.filler.delay_us,
-            tools=facts,
-            orphan_window_us=agent.engine.orphan_window_us,
-            confirm_ttl_us=agent.engine.confirm_ttl_us,
-            identities=identities,
-            off=frozenset(self.scenario.invariants.off),
-        )
+        promised = _promised(self.scenario, identities)
+        if self.earlier is None:
+            return promised
+        scenario, changed_at = self.earlier
+        return replace(promised, before=_promised(scenario, identities), changed_at=changed_at)
 
     @cached_property
     def violations(self) -> list[Violation]:
@@ -266,3 +262,21 @@ class Result:
     def __repr__(self) -> str:
         state = "ok" if self.ok else "failed"
         return f"<{self.scenario.name}, seed {self.seed}: {state}, {len(self.records)} events, {self.digest[:12]}>"
+
+
+def _promised(scenario: Scenario, identities: Mapping[str, str]) -> CheckSettings:
+    """What a scenario promises, for the invariants."""
+    agent = scenario.agent
+    facts = {
+        spec.name: ToolFacts(spec.side_effect, spec.repeatable, spec.confirm, spec.filler_after_us)
+        for spec in scenario.all_specs
+    }
+    return CheckSettings(
+        fillers=agent.filler.enabled,
+        filler_delay_us=None if agent.filler.per_tool else agent.filler.delay_us,
+        tools=facts,
+        orphan_window_us=agent.engine.orphan_window_us,
+        confirm_ttl_us=agent.engine.confirm_ttl_us,
+        identities=identities,
+        off=frozenset(scenario.invariants.off),
+    )

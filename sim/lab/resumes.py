@@ -114,6 +114,8 @@ def resume(
         going.opened.session.go_on()
 
     result = judge(changed or going.plan, going.opened, go, saved.header["seed"], saved.header["tie_seed"])
+    if changed is not None:
+        result.earlier = before, saved.place.seq
     if record is not None:
         write_whole(record, log_of(going.plan, going.recorder, result).to_bytes())
     return Resumed(result, saved.place)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bargein.pipelines.settings import EngineConfig, FillerConfig
+from bargein.sim.kernel.timeline import Record
 from bargein.sim.lab.invariants.facts import Facts
 
 __all__ = ["Check", "CheckSettings", "Invariant", "Kind", "ToolFacts", "Violation"]
@@ -64,6 +65,7 @@ class CheckSettings:
         identities: call id to a digest of its tool and arguments, from the effect log. Arguments are on no
             timeline, so without it an effect that runs twice under two call ids goes unseen.
         off: names of invariants that are not checked.
+        before: what was promised before the record ``changed_at``, where a session was resumed with other values.
     """
 
     fillers: bool = _FILLER.enabled
@@ -73,6 +75,12 @@ class CheckSettings:
     confirm_ttl_us: int = _ENGINE.confirm_ttl_us
     identities: Mapping[str, str] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
+    before: CheckSettings | None = None
+    changed_at: int = 0
+
+    def at(self, record: Record) -> CheckSettings:
+        """What was promised when ``record`` was made."""
+        return self if self.before is None or record["seq"] >= self.changed_at else self.before
 
 
 Check = Callable[[Facts, CheckSettings], Iterable[Violation]]

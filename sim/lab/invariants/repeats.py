@@ -81,9 +81,10 @@ def _orphaned(
     facts: Facts, settings: CheckSettings, stories: dict[str, _Story], first: Record, second: Record
 ) -> str | None:
     orphaned = _orphaned_at(stories.get(first["call"], _Story()))
-    if orphaned is None or orphaned["seq"] > second["seq"] or settings.orphan_window_us == 0:
+    window_us = settings.at(second).orphan_window_us
+    if orphaned is None or orphaned["seq"] > second["seq"] or window_us == 0:
         return None
-    if second["t"] - orphaned["t"] > settings.orphan_window_us:
+    if second["t"] - orphaned["t"] > window_us:
         return None
     digest = settings.identities[first["call"]]
     for settled in facts.of("tool.settled"):

@@ -81,7 +81,7 @@ def _gate_problem(taken: Record, request: Record | None, last_user: int, setting
         return f"call {taken['call']} confirms {taken['request']}, which waits for no confirmation"
     if last_user < request["seq"]:
         return f"call {taken['call']} confirms {taken['request']} although the user has not replied since"
-    if taken["t"] - request["t"] > settings.confirm_ttl_us:
+    if taken["t"] - request["t"] > settings.at(taken).confirm_ttl_us:
         return f"call {taken['call']} confirms {taken['request']} after it expired"
     return None
 
@@ -139,7 +139,8 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
     """No filler before its delay, none once its result is in, none left out of the context (tool contract, item 9).
 
     The delay counts from the start of the tool round, is the smallest among its running calls, and a filler begins
-    exactly at it. A spoken progress message is no filler.
+    exactly at it. A spoken progress message is no filler. A filler is timed as its round begins: other settings, with
+    which a session was resumed, leave it its instant.
     """
     rounds: dict[tuple[int, int], Record] = {}
     ended: set[tuple[int, int]] = set()
@@ -184,8 +185,11 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
                     problem = "although every result of the round is in"
                 elif key in spoken:
                     problem = "a second time in one round"
+                elif not settings.at(record).fillers:
+                    problem = "although fillers are off"
                 else:
-                    problem = _off_time(record["t"] - rounds[key]["t"], list(calls.values()), settings)
+                    begun = rounds[key]
+                    problem = _off_time(record["t"] - begun["t"], list(calls.values()), settings.at(begun))
                 spoken.add(key)
                 if problem is not None:
                     text = f"filler {record['text']!r} is spoken {problem}"
@@ -194,9 +198,7 @@ def filler_timing(facts: Facts, settings: CheckSettings) -> Iterator[Violation]:
 
 
 def _off_time(waited_us: int, tools: list[str], settings: CheckSettings) -> str | None:
-    """What is wrong with a filler spoken so long after its round began; ``None`` if nothing."""
-    if not settings.fillers:
-        return "although fillers are off"
+    """What is wrong with a filler spoken so long after its round began, by the settings of then; or ``None``."""
     known = [settings.tools.get(tool, _UNLISTED) for tool in tools]
     own = [tool.filler_after_us for tool in known if tool.filler_after_us is not None]
     if not own:

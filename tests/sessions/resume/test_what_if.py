@@ -137,6 +137,48 @@ def test_bounds_of_the_engine_hold_from_the_place_on() -> None:
     assert (before.tools["book_table"]["runs"], after.tools["book_table"]["runs"]) == (1, 2)
 
 
+@pytest.mark.parametrize("when", ["tool.started", "filler.spoken", "playout.ended"])
+@pytest.mark.parametrize(
+    "values",
+    [{"agent.filler.delay": "100ms"}, {"agent.filler.delay": "2s"}, {"agent.filler.per_tool": True}],
+)
+def test_what_was_done_before_is_judged_by_the_values_of_then(when: str, values: dict[str, Any]) -> None:
+    """The filler of the first turn was timed under the delay that it had."""
+    result = sim.resume(saved_at(when, "slow_tool_filler"), set=values).result
+    assert [each["t"] for each in result.timeline.of("filler.spoken")] == [3_490_000]
+    assert result.violations == []
+
+
+def test_fillers_that_are_switched_off_were_right_before() -> None:
+    saved = saved_at("filler.spoken", "slow_tool_filler")
+    result = sim.resume(saved, set={"agent.filler": "off"}).result
+    assert (len(result.timeline.of("filler.spoken")), result.violations) == (1, [])
+
+
+def test_a_booking_that_ran_again_without_a_window_for_orphans_is_no_repeat_once_there_is_one() -> None:
+    scenario = sim.load("orphan_replay").with_value("agent.engine.orphan_window", "0s")
+    saved = saved_at("tool.started:2", scenario)
+    result = sim.resume(saved, set={"agent.engine.orphan_window": "10min"}).result
+    assert (result.tools["book_table"]["runs"], result.violations) == (2, [])
+
+
+def test_a_confirmation_that_was_taken_in_time_was_in_time() -> None:
+    scenario = {
+        "scenario": "confirmed",
+        "tools": {"wipe": {"kind": "side_effect", "confirm": True, "latency": "1s", "result": 1}},
+        "caller": [{"say": "Please do it.", "at": "500ms"}, {"say": "Yes, please.", "at": "5s"}],
+        "llm": [
+            {"calls": [{"wipe": {}}]},
+            {"text": "Shall I?"},
+            {"calls": [{"confirm_pending": {"call_id": "t1.0"}}]},
+            {"text": "It is done."},
+        ],
+    }
+    saved = saved_at("confirm.taken", scenario)
+    result = sim.resume(saved, set={"agent.engine.confirm_ttl": "1ms"}).result
+    assert (result.tools["wipe"]["runs"], result.violations) == (1, [])
+
+
 def test_a_log_of_a_resumed_call_replays(tmp_path: Path, at_barge_in: Checkpoint) -> None:
     result = sim.resume(at_barge_in, record=tmp_path / "a.log").result
     again = sim.replay(tmp_path / "a.log", visible=True)

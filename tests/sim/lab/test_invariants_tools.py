@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bargein.sim.lab.invariants import INVARIANTS, CheckSettings, Facts, ToolFacts
@@ -339,6 +341,27 @@ def test_a_filler_against_the_settings_is_told(interrupted_booking, settings, wh
     assert found("filler_timing", interrupted_booking, settings) == [
         (*at(interrupted_booking, "filler.spoken"), FILLER + why)
     ]
+
+
+OFF, LATER = CheckSettings(fillers=False), CheckSettings(filler_delay_us=3_000_000)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "after", "why"),
+    [
+        (OFF, "filler.spoken", 1, ""),
+        (OFF, "filler.spoken", 0, "although fillers are off"),
+        (LATER, "filler.spoken", 1, ""),
+        (LATER, "tools.started", 1, ""),  # the filler was timed, and keeps its instant
+        (LATER, "tools.started", 0, "1200000 us after its round began; its delay is 3000000 us"),
+    ],
+)
+def test_a_filler_is_judged_by_the_settings_of_then_where_they_were_changed(
+    interrupted_booking, changed, kind, after, why
+):
+    settings = replace(changed, before=CheckSettings(), changed_at=at(interrupted_booking, kind)[1] + after)
+    spoken = at(interrupted_booking, "filler.spoken")
+    assert found("filler_timing", interrupted_booking, settings) == ([(*spoken, FILLER + why)] if why else [])
 
 
 def test_each_tools_own_delay_is_the_filler_delay_where_it_is_asked_for(interrupted_booking):
