@@ -138,12 +138,13 @@ def run(
         checkpoint: the file for it, which `resume` goes on from; the two go together.
 
     Raises:
-        bargein.sim.scenario.places.ScenarioError: the scenario or the layers cannot be used, or the place does not
-            come.
+        bargein.sim.scenario.places.ScenarioError: the scenario, a seed or the layers cannot be used, or the place does
+            not come.
         OSError: a file cannot be written.
     """
     from bargein.sim.scenario.build import Plan
 
+    _check_seeds(seed=seed, tie_seed=tie_seed)
     plan = Plan(_changed(load(scenario, tools=tools), set), tools, layers)
     if record is None and checkpoint_at is None and checkpoint is None:
         from bargein.sim.lab.session import run_plan
@@ -337,6 +338,15 @@ def _changed(scenario: Scenario, values: Mapping[str, Any] | None) -> Scenario:
     for path, value in (values or {}).items():
         scenario = scenario.with_value(path, value)
     return scenario
+
+
+def _check_seeds(**seeds: object) -> None:
+    """A log and a checkpoint hold them, and another number that looks like one would be another call."""
+    from bargein.sim.scenario.places import ScenarioError
+
+    for name, seed in seeds.items():
+        if seed is not None and type(seed) is not int:
+            raise ScenarioError(f"{name}: found {seed!r}; accepted is a whole number")
 
 
 def scenarios() -> tuple[str, ...]:

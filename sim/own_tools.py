@@ -34,7 +34,7 @@ def import_tools(place: str) -> Tools:
     try:
         module = import_module(module_name)
     except Exception as problem:
-        what = f"{type(problem).__name__}: {problem}"
+        what = " ".join(f"{type(problem).__name__}: {problem}".split())  # one sentence, whatever it says
         raise ScenarioError(
             f"--tools {place}: {module_name} cannot be imported ({what}); accepted is a module that is importable here"
         ) from None

@@ -37,7 +37,8 @@ def read_bytes(path: str | Path, what: str, limit: int | None = None) -> bytes:
     limit = MAX_BYTES if limit is None else limit
     place = Path(path)
     if not place.is_file():
-        raise DocumentError(f"{path}: there is no such file; accepted is {what}")
+        problem = "it is not a file" if place.exists() else "there is no such file"
+        raise DocumentError(f"{path}: {problem}; accepted is {what}")
     try:
         with place.open("rb") as file:
             raw = file.read(limit + 1)

@@ -53,16 +53,18 @@ class When:
         Raises:
             ScenarioError: it is neither an event nor an instant.
         """
-        kind, _, nth = text.partition(":")
+        kind, colon, nth = text.partition(":")
         if kind in KINDS:
-            if nth and not (nth.isascii() and nth.isdecimal() and 0 < len(nth) < 10 and int(nth) > 0):
-                raise ScenarioError(f'"{text}": found the number "{nth}"; accepted is a whole number from 1')
+            if colon and not (nth.isascii() and nth.isdecimal() and len(nth) < 10 and int(nth) > 0):
+                raise ScenarioError(
+                    f'"{text}": found the number "{nth}"; accepted is a whole number from 1 to 999999999'
+                )
             return cls(text, kind, int(nth or 1))
         try:
             return cls(text, at_us=parse_duration(text))
         except DurationError:
             pass
-        if text[:1].isdigit() or not kind:
+        if text.lstrip("+-. ")[:1].isdigit() or not kind.strip():
             raise ScenarioError(f'"{text}" is no place; accepted is an event such as tool.committed:2, or 4.5s')
         raise ScenarioError(f'"{text}": {unknown("event", kind, KINDS)}; an instant such as 4.5s is accepted too')
 
@@ -105,13 +107,15 @@ def run_and_save(
     """Run one session and write what was asked for, each file whole or not at all.
 
     Raises:
-        ScenarioError: the place is none or does not come, or half of a pair is missing.
+        ScenarioError: the place is none or does not come, half of a pair is missing, or both files are one.
         OSError: a file cannot be written.
     """
     if (checkpoint_at is None) is not (checkpoint is None):
         raise ScenarioError(
             "a checkpoint needs a place and a file; accepted are both, such as tool.committed:2 and a path"
         )
+    if record is not None and checkpoint is not None and os.path.realpath(record) == os.path.realpath(checkpoint):
+        raise ScenarioError(f"{os.fspath(record)}: the log and the checkpoint are to be one file; accepted are two")
     if checkpoint_at is None or checkpoint is None:
         result, log = record_plan(plan, seed, tie_seed)
     else:

@@ -93,7 +93,8 @@ def read_log(path: str | os.PathLike[str]) -> EffectLog:
         DocumentError: there is none, or it cannot be used.
     """
     name = os.fspath(path)
-    log = EffectLog.from_bytes(read_bytes(name, "an effect log"), name)
+    raw = read_bytes(name, "an effect log").replace(b"\r\n", b"\n")  # as some checkouts have it; no line holds a CR
+    log = EffectLog.from_bytes(raw, name)
     _check_sort(log)
     return log
 
@@ -240,8 +241,9 @@ def plan_of(header: dict[str, Any], name: str, folder: Path | None = None, tools
             return Plan(_scenario(written(data), folder, tools.specs), tools)
         return _plan(written(data), written(_own_tools(header)), folder, files_now(data, folder))
     except (ScenarioError, ValueError, TypeError, KeyError) as error:
+        told = "; ".join(error.sentences) if isinstance(error, ScenarioError) else error
         beside = f" (its files are looked for beside {name})" if names_files(data) and folder is not None else ""
-        raise DocumentError(f"{name}: the scenario in it cannot be used: {error}{beside}") from None
+        raise DocumentError(f"{name}: the scenario in it cannot be used: {told}{beside}") from None
 
 
 def _own_tools(header: dict[str, Any]) -> dict[str, Any]:

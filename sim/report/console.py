@@ -19,6 +19,9 @@ __all__ = ["metric_rows", "print_metrics", "print_story", "story"]
 _SENTENCES: dict[str, Callable[[Record], str]] = {
     "session.started": lambda r: "the call begins",
     "session.ended": lambda r: f"the call ends ({r['reason']})",
+    "memory.loaded": lambda r: f"the memory holds {_messages(r)} of earlier calls",
+    "memory.appended": lambda r: f"the memory takes {_messages(r)} of this call",
+    "memory.failed": lambda r: f"the memory fails ({r['operation']}): {r['reason']}",
     "caller.started": lambda r: f'caller: "{r["text"]}"',
     "caller.ended": lambda r: "the caller is silent",
     "caller.hung_up": lambda r: "the caller hangs up",
@@ -32,6 +35,7 @@ _SENTENCES: dict[str, Callable[[Record], str]] = {
     "llm.suspended": lambda r: f"the request waits for an approval ({r['layer']}, round {r['round']})",
     "llm.withdrawn": lambda r: f"the request is given up, unsent ({r['cause']}, round {r['round']})",
     "llm.withheld": lambda r: f"the LLM's answer waits for a verdict ({r['layer']}, round {r['round']})",
+    "llm.request_refused": lambda r: f"{r['provider']} would refuse the request (round {r['round']}): {r['reason']}",
     "llm.first_token": lambda r: f"LLM's first token (round {r['round']})",
     "llm.failed": lambda r: f"LLM fails (round {r['round']}): {r['reason']}",
     "run.ended": lambda r: f"the run of turn {r['epoch']} ends: {r['ending']}",
@@ -46,6 +50,10 @@ _SENTENCES: dict[str, Callable[[Record], str]] = {
     "tool.late_result": lambda r: f"{r['call']} has a late result: {r['outcome']}",
     "confirm.requested": lambda r: f"{r['tool']} waits for the user's confirmation",
     "confirm.taken": lambda r: f"{r['request']} is confirmed",
+    "confirm.cleared": lambda r: f"what waits for the user's confirmation is dropped ({r['reason']})",
+    "link.down": lambda _: "the link to the remote agent is down",
+    "link.up": lambda _: "the link to the remote agent is up again",
+    "link.refused": lambda r: f"the remote agent's {r['tool'] or 'message'} is refused ({r['what']}): {r['reason']}",
     "filler.spoken": lambda r: f'filler: "{r["text"]}"' + (f" (clip {r['clip']})" if r["clip"] else ""),
     "fallback.spoken": lambda r: f'fallback: "{r["text"]}" ({r["reason"]})',
     "playout.started": lambda r: f"utterance {r['utterance']} is heard ({r['source']})",
@@ -55,6 +63,11 @@ _SENTENCES: dict[str, Callable[[Record], str]] = {
     "context.truncated": lambda r: f'the context keeps what was heard: "{r["text"]}"',
     "context.removed": lambda r: f"message {r['message']} was never heard and is removed",
 }
+
+
+def _messages(record: Record) -> str:
+    count = record["messages"]
+    return f"{count} message{'' if count == 1 else 's'}"
 
 
 def story(records: Iterable[Record]) -> list[tuple[int, str]]:

@@ -283,9 +283,9 @@ class Scenario:
         Raises:
             ScenarioError: the path is none of a scenario's (named with the nearest one), or the value does not fit.
         """
-        from bargein.sim.scenario.setting import changed
+        from bargein.sim.scenario.setting import assignment, changed
 
-        place = Place(f"{path}={value}")
+        place = Place(assignment(path, value))
         data = changed(self.to_dict(), path, value)
         return Scenario.from_dict(data, place, folder=self.folder, tools=self.own_tools)
 

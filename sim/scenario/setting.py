@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
+from json import dumps
 from typing import Any
 
 from bargein.sim.scenario.places import Path, ScenarioError, path_text
 from bargein.sim.scenario.suggest import unknown
 
-__all__ = ["changed", "parse_path", "split_assignment"]
+__all__ = ["assignment", "changed", "parse_path", "split_assignment"]
 
 _NAMED: dict[Path, str] = {("tools",): "tool", ("models",): "model"}
 """Mappings to which a path adds nothing by naming part of what is not there, and what they hold."""
@@ -32,6 +33,11 @@ def split_assignment(text: str) -> tuple[str, Any]:
     if not equals or not path.strip():
         raise ScenarioError(f'"{text}" sets nothing; accepted is key=value, such as agent.filler.delay=800ms')
     return path.strip(), parse_yaml(value, text)[0]
+
+
+def assignment(path: str, value: Any) -> str:
+    """``key=value`` as one would give it on the command line."""
+    return f"{path}={value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)}"
 
 
 def parse_path(text: str) -> Path:

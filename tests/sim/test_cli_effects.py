@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,32 @@ def test_replay_prints_one_object(kept: tuple[Path, Path], option: tuple[str, ..
     assert told(ran)["digest"] == digest
 
 
+def test_a_log_whose_line_ends_a_checkout_has_changed_is_the_same_log(kept: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(kept[0].read_bytes().replace(b"\n", b"\r\n"))
+    assert invoke("replay", tmp_path / "a.log").exit_code == 0
+
+
+def test_a_log_that_has_left_its_recordings_behind_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "calls").mkdir()
+    lines = []
+    for name, at in (("one.wav", "300ms"), ("two.wav", "4s")):
+        copied = resources.files("bargein.audio_fixtures") / "audio" / "caller_yes_please.flac"
+        (tmp_path / "calls" / name).write_bytes(copied.read_bytes())
+        lines.append({"wav": name, "say": "Yes, please.", "at": at})
+    (tmp_path / "calls" / "a.scenario.yaml").write_text(
+        json.dumps({"scenario": "a", "caller": lines, "llm": [{"text": "Good."}, {"text": "Very good."}]})
+    )
+    log = tmp_path / "a.log"
+    assert invoke("run", tmp_path / "calls" / "a.scenario.yaml", "--record", log).exit_code == 0
+    ran = invoke("replay", log)
+    accepted = "accepted is a WAV or FLAC file in the scenario's folder"
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        f'{log}: the scenario in it cannot be used: caller[0].wav: there is no file "one.wav"; {accepted}; '
+        f'caller[1].wav: there is no file "two.wav"; {accepted} (its files are looked for beside {log})\n',
+    )
+
+
 def test_replay_proves_that_a_scenario_is_the_recorded_one(kept: tuple[Path, Path]) -> None:
     assert invoke("replay", kept[0], "--scenario", NAME).exit_code == 0
     ran = invoke("replay", kept[0], "--scenario", NAME, "--set", "agent.max_tool_rounds=5")
@@ -102,7 +129,22 @@ def test_resume_with_other_values_fails_the_expectations_that_they_break(kept: t
         (("resume", "CHECKPOINT", "--set", "agent.filler"), '"agent.filler" sets nothing; accepted is key=value'),
         (("run", NAME, "--checkpoint-at", "5s"), "a checkpoint needs a place and a file"),
         (("run", NAME, "--checkpoint-at", "tool.commited", "--checkpoint", "x"), 'unknown event "tool.commited"'),
-        (("run", NAME, "--record", "no/such/folder/a.log"), "no such file or directory"),
+        (("run", NAME, "--checkpoint-at", "-1s", "--checkpoint", "x"), '"-1s" is no place; accepted is an event'),
+        (("run", NAME, "--checkpoint-at", "turn.barge_in:", "--checkpoint", "x"), 'found the number ""; accepted is'),
+        (
+            ("run", NAME, "--checkpoint-at", "turn.barge_in:1234567890", "--checkpoint", "x"),
+            'found the number "1234567890"; accepted is a whole number from 1 to 999999999',
+        ),
+        (
+            ("run", NAME, "--record", "x", "--checkpoint-at", "turn.barge_in", "--checkpoint", "./x"),
+            "x: the log and the checkpoint are to be one file; accepted are two",
+        ),
+        (
+            ("run", NAME, "--record", "no/such/folder/a.log"),
+            "no/such/folder/a.log: no such file or directory; accepted is a place that can be written",
+        ),
+        (("run", NAME, "--record", "."), ".: is a directory; accepted is a place that can be written"),
+        (("replay", "."), ".: it is not a file; accepted is an effect log"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -210,6 +210,11 @@ def test_check_knows_the_tools() -> None:
             "accepted is a module that is importable here",
         ),
         (
+            "torn_module:registry",
+            "--tools torn_module:registry: torn_module cannot be imported (ValueError: two lines); "
+            "accepted is a module that is importable here",
+        ),
+        (
             "own_module:regisrty",
             '--tools own_module:regisrty: unknown attribute "regisrty"; the nearest known one is "registry"',
         ),
@@ -221,6 +226,7 @@ def test_check_knows_the_tools() -> None:
 )
 def test_tools_that_cannot_be_had_are_one_sentence_and_exit_status_2(folder: Path, place: str, sentence: str) -> None:
     (folder / "broken_module.py").write_text("1 / 0")
+    (folder / "torn_module.py").write_text("raise ValueError('two\\nlines')")
     for arguments in (("run", "menu.scenario.yaml"), ("check", "menu.scenario.yaml")):
         done = command(*arguments, "--tools", place)
         assert (done.exit_code, done.stdout, done.stderr) == (2, "", sentence + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bargein import sim
@@ -65,6 +66,15 @@ def test_what_cannot_be_used_is_one_kind_of_error_with_sentences(bad: Any) -> No
         sim.run(bad)
     assert caught.value.sentences
     assert all(isinstance(sentence, str) and "\n" not in sentence for sentence in caught.value.sentences)
+
+
+@pytest.mark.parametrize("seed", [True, 1.0, "3", np.int64(3)])
+@pytest.mark.parametrize("name", ["seed", "tie_seed"])
+def test_a_seed_that_is_no_whole_number_is_refused_before_a_log_holds_it(name: str, seed: Any, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as problem:
+        sim.run("orphan_replay", record=tmp_path / "a.log", **{name: seed})
+    assert problem.value.sentences == (f"{name}: found {seed!r}; accepted is a whole number",)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_built_ins_are_named_in_order_and_each_loads_by_its_name() -> None:

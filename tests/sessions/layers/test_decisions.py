@@ -203,6 +203,44 @@ def test_a_patch_that_is_no_call_and_no_request_voids_the_run_and_says_so(around
     assert result.violations[0].message.startswith(f"TypeError: a layer around {key} asks for a dict; accepted is the ")
 
 
+@pytest.mark.parametrize(
+    ("slip", "kind"),
+    [
+        (False, "a bool"),
+        (sim.Deny, "the class Deny"),
+        ("denied", "a str"),
+        (sim.Later(sim.Approval()), "a Later"),
+    ],
+)
+def test_a_decision_that_is_none_of_the_four_lets_nothing_pass(slip: Any, kind: str) -> None:
+    class Slipping(sim.Layer):
+        name = "guard"
+
+        def before(self, ask: sim.Ask) -> Any:
+            return slip
+
+    result = sim.run(scenario(), layers=lambda _: {"book": [Slipping()]})
+    assert result.violations[0].message == (
+        f"TypeError: guard.before() gave {kind} for {BOOK}; accepted is a Deny, a Patch, a Suspend, or None to "
+        "let it pass"
+    )
+    assert result.timeline.of("tool.started") == []
+
+
+def test_a_verdict_that_is_none_voids_the_run_and_says_so() -> None:
+    class Forgetful(sim.Layer):
+        name = "guard"
+
+        def after(self, ask: sim.Ask, outcome: sim.Outcome) -> Any:
+            """Looks at it, and returns nothing."""
+
+    result = sim.run(scenario(), layers=lambda _: {"book": [Forgetful()]})
+    assert result.violations[0].message == (
+        f"TypeError: guard.after() gave a NoneType for {BOOK}; accepted is an Outcome, such as the one it was given, "
+        "or Later"
+    )
+
+
 # -- stopped ----------------------------------------------------------------------------------------------------------
 
 

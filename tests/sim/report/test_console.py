@@ -6,6 +6,7 @@ from io import StringIO
 
 from bargein.pipelines.events import KINDS
 from bargein.sim.lab.metrics import metrics
+from bargein.sim.report import console
 from bargein.sim.report.console import _SENTENCES, metric_rows, print_metrics, print_story, story
 
 
@@ -43,6 +44,22 @@ def test_every_sentence_is_about_a_kind_and_its_own_fields():
     for kind, sentence in _SENTENCES.items():
         record = {"t": 1, "seq": 0, "kind": kind, "epoch": 1, **dict.fromkeys(KINDS[kind], 1)}
         assert sentence(record)
+
+
+def test_the_story_tells_what_a_memory_a_provider_a_gate_and_a_link_did(story):
+    story.add("memory.loaded", 1).add("memory.appended", 2).add("memory.failed", "load", "gone")
+    story.add("llm.request_refused", 0, "anthropic", "messages: empty").add("confirm.cleared", ["t1.0"], "barge_in")
+    story.add("link.down", None).add("link.up").add("link.refused", "session.accept", "book", "it is taken")
+    assert [text for _, text in console.story(story.records)] == [
+        "the memory holds 1 message of earlier calls",
+        "the memory takes 2 messages of this call",
+        "the memory fails (load): gone",
+        "anthropic would refuse the request (round 0): messages: empty",
+        "what waits for the user's confirmation is dropped (barge_in)",
+        "the link to the remote agent is down",
+        "the link to the remote agent is up again",
+        "the remote agent's book is refused (session.accept): it is taken",
+    ]
 
 
 def test_metrics_have_a_value_with_its_unit_and_a_definition(interrupted_booking):

@@ -505,3 +505,12 @@ def test_one_clip_cannot_say_two_texts() -> None:
         'agent.filler.phrases[1]: clip moment says "One moment." and not "Just a second."; accepted is a clip for each '
         "text",
     )
+
+
+def test_a_value_that_does_not_fit_is_shown_as_it_was_set() -> None:
+    scenario = load("slow_tool_filler")
+    with pytest.raises(ScenarioError) as problem:
+        scenario.with_value("agent.filler", {"delay": "1s", "per_tool": True, "phrases": ["Ähm."]})
+    assert problem.value.sentences[0].startswith(
+        'agent.filler={"delay": "1s", "per_tool": true, "phrases": ["Ähm."]}: agent.filler: delay and per_tool '
+    )
