@@ -208,6 +208,9 @@ def resume(
 ) -> Resumed:
     """Go on from a checkpoint to the end of the session; nothing that was done before is done again.
 
+    What comes after the place is done now: where the session that was saved went on to its end as well, a memory that
+    is kept (``memory.keep``) gets what was said from there on a second time.
+
     Args:
         checkpoint: a file that ``run(checkpoint=...)`` wrote, or what was read from one.
         tools: the program's own tools, where it has any, declared as they were when it was saved.

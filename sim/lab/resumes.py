@@ -172,7 +172,10 @@ class Resumption:
 def _check(saved: Checkpoint, plan: Plan, given: bool) -> None:
     """Everything that can be refused before anything runs."""
     found = list(program_differences(saved.header, program_of(plan))) or saved.unresumable(PYTHON)
-    missing = [] if given else [spec.name for spec in plan.scenario.own_tools]
+    own = [spec.name for spec in plan.scenario.own_tools]
+    missing = [] if given else own
+    if any(each.startswith(f"tools.{name}.") for each in found for name in own):
+        found.append("the program's own tools have changed; accepted is to say so, by --replace or replace=True")
     if missing and not found:
         found = [f"the program's own tools {', '.join(missing)} are not here; accepted is to give them"]
     if found:

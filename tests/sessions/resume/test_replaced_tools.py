@@ -102,6 +102,7 @@ def test_requests_tell_of_the_new_declaration_and_calls_run_the_new_code_from_th
 def test_without_replacing_another_declaration_is_refused(saved: Path) -> None:
     found = refusals(lambda: sim.resume(saved, tools=Desk().tools(description="Reserves.")))
     assert found[0] == 'tools.book.description: recorded was "Books.", found "Reserves."'
+    assert found[-1] == "the program's own tools have changed; accepted is to say so, by --replace or replace=True"
 
 
 def test_calls_are_judged_by_the_new_schema_from_the_place_on(saved: Path) -> None:
