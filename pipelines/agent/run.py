@@ -24,7 +24,7 @@ from bargein.pipelines.agent.media_sources import ContentError
 from bargein.pipelines.agent.parts import Part, RunMessage, user_message
 from bargein.pipelines.agent.run_settings import Agent, Settings
 from bargein.pipelines.agent.run_state import Memory, PendingEffect, Purpose, Run, Turn
-from bargein.pipelines.agent.run_steps import COLLECT, DISPATCH, STAGES, dispatch_effect
+from bargein.pipelines.agent.run_steps import COLLECT, STAGES, dispatch_effect
 from bargein.sim.effects.bus import EffectBus, EffectKind, Outcome
 from bargein.sim.effects.layers import LayeredBus
 from bargein.sim.effects.reports import Report, ReportKind
@@ -338,10 +338,10 @@ class AgentRuns:
         self._awake = False
         while self._commands:
             self._commands.popleft()()
+        if self._again:  # before a hook of this step can end the run they are of: they are out in the world already
+            self._dispatch_again()
         for stage, ended in STAGES:
-            if stage is DISPATCH and self._again:
-                self._dispatch_again()
-            elif stage is COLLECT:
+            if stage is COLLECT:
                 self._collect()
             for run in tuple(self.live.values()):
                 if (ended or run.ending is None) and self.live.get(run.seq) is run:

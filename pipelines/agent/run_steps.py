@@ -23,7 +23,7 @@ from bargein.sim.kernel.cancel import Cause
 if TYPE_CHECKING:
     from bargein.pipelines.agent.run import AgentRuns
 
-__all__ = ["COLLECT", "DISPATCH", "STAGES", "Stage", "dispatch_effect"]
+__all__ = ["COLLECT", "STAGES", "Stage", "dispatch_effect"]
 
 Stage = Callable[["AgentRuns", Run], None]
 
@@ -109,9 +109,6 @@ def _why(ending: Failed) -> str:
         return ending.report.message
     return ending.detail if ending.limit is None else str(ending.limit)
 
-
-DISPATCH: Stage = dispatch
-"""The stage before which a step asks again what a saved run had asked."""
 
 COLLECT: Stage = collect.judge_outcomes
 """The stage before which a step collects what was submitted."""

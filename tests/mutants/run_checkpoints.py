@@ -143,7 +143,6 @@ def a_run_that_has_its_answer_asks_what_is_left(patch: Patch) -> None:
                 run_steps.dispatch_effect(runs, run, effect)
 
     _stage(patch, run_steps.dispatch, dispatch)
-    patch.setattr(run_module, "DISPATCH", dispatch)
 
 
 # -- what is believed -----------------------------------------------------------------------------------------------
@@ -380,3 +379,18 @@ def what_was_answered_is_asked_again(patch: Patch) -> None:
         self.withheld.clear()
 
     patch.setattr(RestoredGraph, "__init__", told)
+
+
+@mutant(
+    tests=(RESUME + "test_what_was_in_flight_goes_out_again_although_a_hook_ends_the_run_in_the_very_next_step",),
+)
+def what_was_in_flight_waits_for_its_place_in_the_step(patch: Patch) -> None:
+    """A hook that ends a restored run in its first step keeps what is out in the world from being asked for again."""
+    again = AgentRuns._dispatch_again
+    patch.setattr(AgentRuns, "_dispatch_again", lambda self: None)
+
+    def late(runs: Any, run: Any) -> None:
+        again(runs)
+        run_steps.dispatch(runs, run)
+
+    _stage(patch, run_steps.dispatch, late)

@@ -56,9 +56,8 @@ def a_step_goes_on_dispatching_for_a_run_that_has_ended(patch: Patch) -> None:
             if effect.dispatch is None and effect.outcome is None and not effect.held:
                 run_steps.dispatch_effect(runs, run, effect)
 
-    stages = [(wrong if each is run_steps.DISPATCH else each, ended) for each, ended in run_module.STAGES]
+    stages = [(wrong if each is run_steps.dispatch else each, ended) for each, ended in run_module.STAGES]
     patch.setattr(run_module, "STAGES", tuple(stages))
-    patch.setattr(run_module, "DISPATCH", wrong)
 
 
 @mutant(

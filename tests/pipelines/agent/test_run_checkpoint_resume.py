@@ -250,6 +250,28 @@ def test_a_restored_run_that_is_cancelled_before_it_moves_asks_nothing() -> None
     assert other.runs.despawn(only_run(other)) is None
 
 
+def test_what_was_in_flight_goes_out_again_although_a_hook_ends_the_run_in_the_very_next_step() -> None:
+    world = World(calls(call("add")), text("done"), max_turns=3)
+    world.tool("add", delay_us=MS)
+    world.bus.serve(NOTE, Tool(world.clock, "noted", S))
+    world.on(At.COMMITTED, lambda moment: moment.dispatch(EffectKind.CUSTOM, NOTE, {}))
+
+    def stop(moment: Moment) -> None:
+        if moment.run.cursor == 2:
+            moment.stop("enough")
+
+    world.on(At.SELECT_MODEL, stop)
+    world.runs.watch_commits(lambda run, turn: run.holds.setdefault("me", 1))
+    world.run(until_us=500 * MS)
+    assert world.records == "C T X"
+    other = moved(world, text("done"), note="noted")
+    other.on(At.SELECT_MODEL, stop)
+    other.runs.release_tool_turn_hold(only_run(other), "me")
+    other.clock.run()
+    assert failure(only_run(other)) == "Cancelled"
+    assert [(each.id, each.key) for each in other.bus.bus.log] == [(2, NOTE)]
+
+
 @pytest.mark.parametrize("mode", RestoreMode)
 def test_what_is_open_and_had_nobody_to_serve_it_is_saved_and_not_gone_on_from_whoever_is_there_now(
     mode: RestoreMode,
