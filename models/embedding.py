@@ -10,16 +10,15 @@ Ties: vectors land as a delivery; a cancellation on that instant comes after the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from bargein.models.answering import AnsweringHandler
 from bargein.models.index import embed
-from bargein.models.latency import Constant, Latency
+from bargein.models.latency import Latency
 from bargein.pipelines.agent.asked import Embed
-from bargein.sim.effects.bus import Effect, Outcome, Status
+from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.reports import ReportKind, failed
-from bargein.sim.kernel.cancel import Cause
-from bargein.sim.kernel.clock import Clock, Order
+from bargein.sim.kernel.clock import Clock
 from bargein.sim.kernel.streams import Stream
 
 __all__ = ["EMBEDDING_DIMENSIONS", "EmbeddingHandler", "vector"]
@@ -36,7 +35,7 @@ def vector(text: str, dimensions: int = EMBEDDING_DIMENSIONS) -> list[int]:
     return numbers
 
 
-class EmbeddingHandler:
+class EmbeddingHandler(AnsweringHandler):
     """Serves embeddings (``effects.Handler``).
 
     Args:
@@ -60,24 +59,11 @@ class EmbeddingHandler:
     ) -> None:
         if type(dimensions) is not int or dimensions < 1:
             raise ValueError(f"dimensions is {dimensions!r}; accepted is a whole number from 1")
-        self._clock = clock
-        self._stream = stream
-        self._latency = latency or Constant(0)
+        super().__init__(clock, stream, latency, fails)
         self._dimensions = dimensions
-        self._fails = fails
 
-    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
-        """Answer one request, after the latency."""
-        delay = self._latency.draw(self._stream)
-        if delay is None:
-            return None
-        timer = self._clock.call_in(delay, Order.DELIVERY, effect.land, self.answer(effect.payload))
-        return lambda _: timer.cancel()
-
-    def answer(self, asked: Any) -> Outcome:
-        """What a request comes to: a vector for each text, in their order."""
-        if self._fails is not None:
-            return failed(ReportKind.OTHER, self._fails)
+    def _answer(self, asked: Any) -> Outcome:
+        """A vector for each text, in their order."""
         if type(asked) is not Embed:
             return failed(ReportKind.REQUEST, f"an embedding model serves Embed, not {type(asked).__name__}")
         return Outcome(Status.OK, [vector(text, self._dimensions) for text in asked.inputs.texts])

@@ -11,17 +11,17 @@ Ties: results land as a delivery; a cancellation on that instant comes after the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from math import isqrt
 from typing import Any
 
-from bargein.models.latency import Constant, Latency
+from bargein.models.answering import AnsweringHandler
+from bargein.models.latency import Latency
 from bargein.pipelines.agent.retrieval import Retrieve, What
-from bargein.sim.effects.bus import Effect, Outcome, Status
+from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.reports import ReportKind, failed
-from bargein.sim.kernel.cancel import Cause
-from bargein.sim.kernel.clock import Clock, Order
+from bargein.sim.kernel.clock import Clock
 from bargein.sim.kernel.streams import Stream
 
 __all__ = ["DIMENSIONS", "MAX_TERMS", "ONE", "Index", "IndexHandler", "cosine", "embed"]
@@ -110,7 +110,7 @@ class Index:
         return scored[:samples]
 
 
-class IndexHandler:
+class IndexHandler(AnsweringHandler):
     """Serves a retrieval key from an index (``effects.Handler``).
 
     Args:
@@ -122,24 +122,10 @@ class IndexHandler:
     def __init__(
         self, clock: Clock, index: Index, stream: Stream, latency: Latency | None = None, fails: str | None = None
     ) -> None:
-        self._clock = clock
+        super().__init__(clock, stream, latency, fails)
         self._index = index
-        self._stream = stream
-        self._latency = latency or Constant(0)
-        self._fails = fails
 
-    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
-        """Answer one query, after the latency."""
-        delay = self._latency.draw(self._stream)
-        if delay is None:
-            return None
-        timer = self._clock.call_in(delay, Order.DELIVERY, effect.land, self.answer(effect.payload))
-        return lambda _: timer.cancel()
-
-    def answer(self, query: Any) -> Outcome:
-        """What a query comes to."""
-        if self._fails is not None:
-            return failed(ReportKind.OTHER, self._fails)
+    def _answer(self, query: Any) -> Outcome:
         if type(query) is not Retrieve:
             return failed(ReportKind.REQUEST, f"an index serves Retrieve, not {type(query).__name__}")
         if query.filter is not None or query.additional_params is not None:

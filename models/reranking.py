@@ -10,16 +10,16 @@ Ties: the order lands as a delivery; a cancellation on that instant comes after 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from bargein.models.answering import AnsweringHandler
 from bargein.models.index import ONE
-from bargein.models.latency import Constant, Latency
+from bargein.models.latency import Latency
 from bargein.pipelines.agent.asked import Rerank
-from bargein.sim.effects.bus import Effect, Outcome, Status
+from bargein.sim.effects.bus import Outcome, Status
 from bargein.sim.effects.reports import ReportKind, failed
-from bargein.sim.kernel.cancel import Cause
-from bargein.sim.kernel.clock import Clock, Order
+from bargein.sim.kernel.clock import Clock
 from bargein.sim.kernel.streams import Stream
 
 __all__ = ["RerankingHandler", "overlap", "ranked"]
@@ -40,7 +40,7 @@ def ranked(query: str, documents: Sequence[str]) -> list[list[int]]:
     return sorted(scored, key=lambda each: -each[1])  # a stable sort: equal scores stay as they were given
 
 
-class RerankingHandler:
+class RerankingHandler(AnsweringHandler):
     """Serves a reranking model (``effects.Handler``).
 
     Args:
@@ -52,23 +52,10 @@ class RerankingHandler:
     def __init__(
         self, clock: Clock, stream: Stream, latency: Latency | None = None, *, fails: str | None = None
     ) -> None:
-        self._clock = clock
-        self._stream = stream
-        self._latency = latency or Constant(0)
-        self._fails = fails
+        super().__init__(clock, stream, latency, fails)
 
-    def serve(self, effect: Effect) -> Callable[[Cause], object] | None:
-        """Answer one request, after the latency."""
-        delay = self._latency.draw(self._stream)
-        if delay is None:
-            return None
-        timer = self._clock.call_in(delay, Order.DELIVERY, effect.land, self.answer(effect.payload))
-        return lambda _: timer.cancel()
-
-    def answer(self, asked: Any) -> Outcome:
-        """What a request comes to: position and score of every document, best first."""
-        if self._fails is not None:
-            return failed(ReportKind.OTHER, self._fails)
+    def _answer(self, asked: Any) -> Outcome:
+        """Position and score of every document, best first."""
         if type(asked) is not Rerank:
             return failed(ReportKind.REQUEST, f"a reranking model serves Rerank, not {type(asked).__name__}")
         return Outcome(Status.OK, ranked(asked.query, asked.documents))
