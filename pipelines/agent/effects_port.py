@@ -1,4 +1,4 @@
-"""The door through which a run asks for something other than a completion or a tool: memory and retrieval use it.
+"""The door through which a session asks its memory.
 
 A plain effect bus and one with layers both fit. Left out: what is asked, and who serves it.
 """

@@ -1,9 +1,9 @@
 """Memory of a run: the conversation is loaded before its first round and what it added is appended when it ends.
 
 Each operation is an effect of kind ``memory`` under the run, recorded like any other (run contract, section 11).
-A `RunMemory` belongs to one run, which calls it at its two moments; a hook may `RunMemory.clear` at any other.
-Messages cross this door as plain data, so that no store can share one with a conversation. Left out: where they
-persist (a store of ``models``), and what a run is.
+A `RunMemory` belongs to a voice session, which calls it at its two moments; an agent run keeps where it stands as data
+(``run_memory``) and reads what it loaded by the same rule. Messages cross this door as plain data, so that no store
+can share one with a conversation. Left out: where they persist (a store of ``models``).
 
 Ties: an outcome is told on its own instant, in the clock's order of deliveries; a run that was stopped first is told
 nothing.
@@ -158,19 +158,14 @@ class RunMemory(Generic[M]):
         self,
         ready: Callable[[Sequence[M]], object],
         failed: Callable[[Report], object],
-        *,
-        brought_history: bool = False,
     ) -> None:
-        """Before the first round: load, unless the run brought a history or was resumed.
+        """Before the first round: load, unless the run was resumed.
 
         Args:
-            brought_history: whether it did; the prompt is none.
             ready: called when the run may assemble its first request (perhaps before this returns), with what was
                 loaded; it stands before the prompt.
             failed: called instead with why the run cannot begin.
         """
-        if self.phase is Phase.IDLE and brought_history:
-            self.phase = Phase.BYPASSED
         if self.phase is not Phase.IDLE:
             ready(())
             return
@@ -198,7 +193,7 @@ class RunMemory(Generic[M]):
             landed: called when the append has come to something (perhaps before this returns).
 
         Returns:
-            Whether an append was asked for; not by a run that brought its history, and not a second time.
+            Whether an append was asked for; not by a run that has not loaded, and not a second time.
         """
         if self.phase is not Phase.READY:
             return False
@@ -215,10 +210,6 @@ class RunMemory(Generic[M]):
         self._ask(Append(self._remembers.conversation, own), appended)
         return True
 
-    def clear(self) -> Asked:
-        """Forget the conversation, on behalf of a hook; what this run has loaded it keeps."""
-        return self._dispatch(Clear(self._remembers.conversation), lambda _: None)
-
     def cancel(self, cause: Cause) -> None:
         """Stop the load or append that runs, if one does: nobody waits for it any longer."""
         if self._asked is not None:
@@ -229,8 +220,5 @@ class RunMemory(Generic[M]):
         self._abandoned = True
 
     def _ask(self, operation: MemoryOp, landed: Callable[[Asked], object]) -> None:
-        self._asked = self._dispatch(operation, landed)
-
-    def _dispatch(self, operation: MemoryOp, landed: Callable[[Asked], object]) -> Asked:
-        remembers = self._remembers
-        return self._effects.dispatch(EffectKind.MEMORY, remembers.key, operation, scope=self._scope, on_landed=landed)
+        key, effects = self._remembers.key, self._effects
+        self._asked = effects.dispatch(EffectKind.MEMORY, key, operation, scope=self._scope, on_landed=landed)

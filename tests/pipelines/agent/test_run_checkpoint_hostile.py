@@ -197,7 +197,7 @@ def test_a_name_of_something_else_is_refused_and_nothing_is_imported_or_run(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = loads(rich())
-    data["entities"][-1]["payload"] = {"$": name, "args": "touch /tmp/x", "command": "x"}
+    data["entities"][-1]["payload"] = {"$": name, "args": "touch x", "command": "x"}
     checkpoint = RunCheckpoint.from_bytes(sealed(data))
     world = serving()
     loaded = dict.fromkeys(sys.modules)
