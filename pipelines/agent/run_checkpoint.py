@@ -20,8 +20,8 @@ from bargein.sim.effects.bus import LAST_ID
 from bargein.sim.effects.descriptors import Descriptor
 from bargein.sim.effects.document_sorts import RUNS, sort_of_data
 from bargein.sim.effects.documents import DocumentError, Fields, parse_first, read_bytes
-from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.kinds import EffectKind
+from bargein.sim.effects.sealing import check_one_line, fits_seal, sealed
 
 __all__ = ["FORMAT", "MAX_BYTES", "RunCheckpoint"]
 
@@ -83,8 +83,7 @@ class RunCheckpoint:
 
     def to_bytes(self) -> bytes:
         """The document: the same bytes for equal checkpoints."""
-        text = written(self.to_dict())
-        return text[:-1] + b',"check":"' + content_digest(text).encode() + b'"}\n'
+        return sealed(self.to_dict())
 
     @classmethod
     def from_bytes(cls, raw: bytes, name: str = "the checkpoint") -> RunCheckpoint:
@@ -95,18 +94,15 @@ class RunCheckpoint:
             OtherFormat: it has a format that is not read here.
             BadBinary: a payload is not what its digest says.
         """
-        rest = raw.partition(b"\n")[2]
         try:
             data = parse_first(raw, name, name, RUNS, RUNS)
+            _check_format(data, name)
+            check_one_line(raw, name)
         except DocumentError as error:
             raise NotACheckpoint(str(error)) from error
-        _check_format(data, name)
-        if rest:
-            raise NotACheckpoint(f"{name}:2: found {len(rest)} bytes after its end; accepted is one line")
-        check = data.pop("check", None)
-        if check != content_digest(written(data)):
+        if not fits_seal(data):
             raise NotACheckpoint(f"{name}: the document does not fit its check; it was cut off or edited")
-        return cls.from_dict(data, name)
+        return cls.from_dict({key: value for key, value in data.items() if key != "check"}, name)
 
     @classmethod
     def from_file(cls, path: str | Path) -> RunCheckpoint:

@@ -17,6 +17,7 @@ from bargein.sim.effects.document_sorts import CHECKPOINT, sort_of_data
 from bargein.sim.effects.documents import DocumentError, Fields, parse_first
 from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.log import EffectRecord
+from bargein.sim.effects.sealing import check_one_line, fits_seal, sealed
 
 __all__ = ["FORMAT", "Checkpoint", "Place"]
 
@@ -130,8 +131,7 @@ class Checkpoint:
         data["records"] = [record.to_dict() for record in self.records]
         data["digests"] = self.digests
         data["parts"] = self.parts
-        text = written(data)
-        return text[:-1] + b',"check":"' + content_digest(text).encode() + b'"}\n'
+        return sealed(data)
 
     @classmethod
     def from_bytes(cls, raw: bytes, name: str) -> Checkpoint:
@@ -142,19 +142,16 @@ class Checkpoint:
         """
         data = parse_first(raw, name, name, _ACCEPTED, CHECKPOINT)  # a log has more lines than one
         _check_format(data, name)
-        rest_of = raw.partition(b"\n")[2]
-        if rest_of:
-            raise DocumentError(f"{name}:2: found {len(rest_of)} bytes after its end; accepted is one line")
+        check_one_line(raw, name)
         fields = Fields(data, name, _FIELDS)
-        check = fields.get("check", str)
-        rest = {key: value for key, value in data.items() if key != "check"}
+        fields.get("check", str)
         for key in _MAPPINGS:
             fields.mapping(key)
         digests, parts = fields.data["digests"], fields.data["parts"]
         for part, state in parts.items():
             if digests.get(part) != content_digest(written(state))[:16]:
                 raise DocumentError(f"{name}: parts.{part}: it does not fit its digest; it was edited")
-        if check != content_digest(written(rest)):
+        if not fits_seal(data):
             raise DocumentError(f"{name}: the document does not fit its check; it was edited")
         fields.get("version", str)
         fields.get("seed", int)

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 from bargein.sim.effects.deliveries import is_batch
 from bargein.sim.effects.document_sorts import HEAD, sort_of_data
 from bargein.sim.effects.documents import DocumentError, Fields, parse_first
-from bargein.sim.effects.identity import content_digest, written
 from bargein.sim.effects.log import START, EffectLog, EffectRecord
+from bargein.sim.effects.sealing import check_one_line, fits_seal, sealed
 
 __all__ = ["FORMAT", "LogCheckpoint", "checkpoint_of", "cut", "joined", "start_of", "tail_of"]
 
@@ -84,7 +84,7 @@ class LogCheckpoint(Generic[S]):
         Args:
             write: makes plain data of the state; it is plain unless given.
         """
-        text = written(
+        return sealed(
             {
                 "bargein_log_checkpoint": FORMAT,
                 "head": self.head.to_bytes().decode(),
@@ -94,7 +94,6 @@ class LogCheckpoint(Generic[S]):
                 "state": write(self.state),
             }
         )
-        return text[:-1] + b',"check":"' + content_digest(text).encode() + b'"}\n'
 
     @classmethod
     def from_bytes(cls, raw: bytes, name: str, read: Callable[[Any], S] = lambda data: data) -> LogCheckpoint[S]:
@@ -111,15 +110,13 @@ class LogCheckpoint(Generic[S]):
             raise DocumentError(
                 f"{name}: it is {sort_of_data(data) or 'no checkpoint of a log'}; accepted is {_ACCEPTED}"
             )
-        rest = raw.partition(b"\n")[2]
-        if rest:
-            raise DocumentError(f"{name}:2: found {len(rest)} bytes after its end; accepted is one line")
+        check_one_line(raw, name)
         found = data["bargein_log_checkpoint"]
         if type(found) is not int or found != FORMAT:
             raise DocumentError(f"{name}: it has format {found!r}; accepted is format {FORMAT}")
         fields = Fields(data, name, _FIELDS)
-        check = fields.get("check", str)
-        if check != content_digest(written({key: value for key, value in data.items() if key != "check"})):
+        fields.get("check", str)
+        if not fits_seal(data):
             raise DocumentError(f"{name}: the document does not fit its check; it was edited")
         opened, next_id = fields.get("open", list), fields.count("next_id")
         if any(type(each) is not int or each < 0 for each in opened) or opened != sorted(set(opened)):

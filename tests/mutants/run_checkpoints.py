@@ -148,20 +148,10 @@ def a_run_that_has_its_answer_asks_what_is_left(patch: Patch) -> None:
 # -- what is believed -----------------------------------------------------------------------------------------------
 
 
-class _Like(str):
-    """A digest that is every other one as well."""
-
-    __slots__ = ()
-
-    def __ne__(self, other: object) -> bool:
-        return False
-
-
 @mutant(tests=(HOSTILE + "test_a_document_of_which_one_byte_is_another_is_refused",))
 def the_check_is_not_compared(patch: Patch) -> None:
     """An edited document is read."""
-    digest = run_checkpoint.content_digest
-    patch.setattr(run_checkpoint, "content_digest", lambda data: _Like(digest(data)))
+    patch.setattr(run_checkpoint, "fits_seal", lambda data: True)
 
 
 @mutant(tests=(REFUSALS + "test_a_payload_that_is_not_what_its_digest_says_is_refused",))
